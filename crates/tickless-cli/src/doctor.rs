@@ -15,8 +15,8 @@ use tickless_lab::text::figure;
 
 /// Find needless costs of this machine's timers, and what to do about them
 ///
-/// Watches for some seconds: the clock source, device writes, cancels, idle ticks, threads that
-/// timers wake often, and CPU quotas. Shows for each the figure, how it was obtained, what to
+/// Watches for some seconds: the clock source, device writes, cancels, idle ticks, timers that
+/// expire together, and late sleeps. Shows for each the figure, how it was obtained, what to
 /// do, and which study explains it. As root it records the kernel's timers and sees more; what
 /// it could not see is unknown, with the reason. It does not change the machine.
 #[derive(Debug, clap::Args)]

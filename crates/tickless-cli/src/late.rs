@@ -12,7 +12,7 @@ use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::text::time;
 use tickless_trace::Trace;
-use tickless_trace::late::{CauseShare, EVENTS, Folded, Late, LateSleep, Selection, explain};
+use tickless_trace::late::{CauseShare, EVENTS, Folded, Hop, Late, LateSleep, Selection, explain};
 use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
 
 /// Explain why threads that slept ran late
@@ -86,7 +86,7 @@ impl LateArgs {
         let tracefs = Tracefs::find()?;
         // Record only the events that this kernel has. The explanations name those that it lacks.
         let more = tracefs.having(&EVENTS);
-        let options = Options { buffer_kb: None, more };
+        let options = Options { more, ..Options::default() };
         let program = std::env::current_exe().ok();
         let waiting = Waiting::new();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
@@ -145,7 +145,13 @@ impl Results for Late {
     }
 }
 
-fn write_causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_hops(hops: &[Hop], out: &mut dyn Write) -> io::Result<()> {
+    hops.iter().try_for_each(|Hop { hop, ns, cause }| {
+        paragraph(out, "  - ", &format!("{hop}: {} ({cause})", time(*ns)))
+    })
+}
+
+pub fn write_causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nWhat all lateness over the threshold was spent on:")?;
     let mut table = bare(&["share", "time", "sleeps", "cause"], 0);
     if let Some(cause) = table.column_mut(3) {

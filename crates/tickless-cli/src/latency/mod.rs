@@ -1,21 +1,28 @@
 //! The command `tickless latency`, which measures how late threads wake.
 
+mod broken;
 mod limit;
 mod show;
 
+use self::broken::{Breaking, Broken};
 use self::limit::Limit;
 use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
-use crate::duration::parse_seconds;
-use crate::output::{Format, print};
+use crate::duration::{parse_seconds, parse_with_unit};
+use crate::output::{Format, Results, print};
 use crate::progress::Bar;
+use crate::record::may_overwrite;
 use clap::builder::TypedValueParser;
 use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tickless_lab::latency::{Plan, Row, Sleeper, Slice, Until, measure};
 use tickless_lab::measure::cpus;
+use tickless_lab::text::time;
 
 /// Measure how late threads wake: our timers beside the kernel's own sleeps
 ///
@@ -26,11 +33,12 @@ use tickless_lab::measure::cpus;
 #[command(after_help = "Examples:\n  \
     tickless latency\n  \
     tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
-    tickless latency --sleeper hrtimer,timeout -l 1000 --format json\n  \
-    tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n\n\
+    tickless latency --sleeper hrtimer,timeout -l 1000 --json\n  \
+    tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n  \
+    sudo tickless latency -p 90 --break 200us\n\n\
     Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
     2 for a wrong command line or if there was nothing to hold a limit against,\n\
-    3 if a limit is exceeded.")]
+    3 if a limit is exceeded or a wakeup was later than --break.")]
 // By default clap uses `-h` for its help. Here `-h` is the histogram, as in cyclictest.
 #[command(disable_help_flag = true)]
 pub struct LatencyArgs {
@@ -63,6 +71,9 @@ pub struct LatencyArgs {
     /// No progress bar
     #[arg(short, long)]
     quiet: bool,
+    /// The results as JSON: to a file, or instead of the table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -80,6 +91,22 @@ pub struct LatencyArgs {
     /// Fail if a figure exceeds this, such as p99=200us or hrtimer.max=2ms
     #[arg(long, value_name = "LIMIT", value_parser = Limit::parse)]
     limit: Vec<Limit>,
+    /// Stop at the first wakeup that is later than this, keep the kernel's trace of what came
+    /// before, and explain it (root)
+    #[arg(long = "break", value_name = "TIME", value_parser = parse_with_unit)]
+    break_above: Option<Duration>,
+    /// The file for that trace; packed if it ends in .gz
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "late.txt.gz",
+        requires = "break_above"
+    )]
+    output: PathBuf,
+    /// Overwrite the file if it is there, without asking
+    #[arg(long, requires = "break_above")]
+    force: bool,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -100,9 +127,12 @@ fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
 }
 
 #[derive(Serialize)]
-#[serde(transparent)]
 struct Measured {
+    #[serde(flatten)]
     row: Row,
+    /// The late wakeup that ended all measurements, if it happened in this measurement.
+    #[serde(rename = "break")]
+    broken: Option<Broken>,
     #[serde(skip)]
     slice: Slice,
 }
@@ -118,7 +148,16 @@ struct Latency {
 impl Command for LatencyArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let latency = Latency { results: self.measure()?, histogram_us: self.histogram };
-        print(&latency, self.format)?;
+        if let Some(Some(path)) = &self.json {
+            let write = || {
+                let mut file = BufWriter::new(File::create(path)?);
+                latency.write(Format::Json, &mut file)?;
+                file.flush()
+            };
+            write().map_err(|error| Failure::file(path, error))?;
+        }
+        let format = if matches!(self.json, Some(None)) { Format::Json } else { self.format };
+        print(&latency, format)?;
         Ok(self.verdict(&latency))
     }
 }
@@ -132,23 +171,55 @@ impl LatencyArgs {
             [] => &Sleeper::EXACT,
             some => some,
         };
-        let (plan, turns) = self.plan(stop);
+        let (mut plan, turns) = self.plan(stop);
+        let mut breaking = None;
+        if let Some(above) = self.break_above {
+            if !self.force {
+                may_overwrite(&self.output).map_err(broken::failure)?;
+            }
+            let (started, at_break) =
+                Breaking::start(above, &self.output).map_err(broken::failure)?;
+            plan.break_at = Some(at_break);
+            breaking = Some(started);
+        }
         let slices = measure(sleepers, &plan, turns, &progress);
         progress.end();
-        let measured = sleepers.iter().zip(slices.map_err(Failure::lab)?);
-        let measured = measured.map(|(&sleeper, slice)| {
-            let row = Row::new(sleeper, &plan, &slice, self.histogram);
-            Measured { row, slice }
+        let rows: Vec<Row> = match &slices {
+            Ok(slices) => {
+                let of = sleepers.iter().zip(slices);
+                of.map(|(&sleeper, slice)| Row::new(sleeper, &plan, slice, self.histogram))
+                    .collect()
+            }
+            Err(_) => Vec::new(),
+        };
+        // The plan holds an open file of the tracefs instance (this program's own trace buffer in
+        // the kernel). The kernel does not remove the instance while the file is open.
+        drop(plan);
+        let slices = slices.map_err(Failure::lab)?;
+        let sample = slices.iter().find_map(|slice| slice.tally.broke);
+        let broken = breaking.map(|breaking| breaking.end(sample)).transpose();
+        let broken = broken.map_err(broken::failure)?.flatten();
+        let measured = rows.into_iter().zip(slices).map(|(row, slice)| Measured {
+            broken: broken.clone().filter(|_| slice.tally.broke.is_some()),
+            row,
+            slice,
         });
         Ok(measured.collect())
     }
 
     fn verdict(&self, Latency { results, .. }: &Latency) -> Exit {
+        let late = results.iter().filter_map(|one| {
+            let broken = one.broken.as_ref()?;
+            let (sleeper, late, file) = (one.row.sleeper, time(broken.late_ns), &broken.file);
+            Some(format!(
+                "{sleeper}: a wakeup was {late} late, more than --break; the trace of it is {file}"
+            ))
+        });
         let rows: Vec<&Row> = results.iter().map(|one| &one.row).collect();
         let of_row = |row: &&Row| -> Vec<String> {
             self.limit.iter().filter_map(|limit| limit.exceeded(row)).collect()
         };
-        let exceeded: Vec<String> = rows.iter().flat_map(of_row).collect();
+        let exceeded: Vec<String> = late.take(1).chain(rows.iter().flat_map(of_row)).collect();
         let unknown = self.limit.iter().filter_map(|limit| limit.unknown(&rows));
         let unknown: Vec<String> = unknown.collect();
         exceeded.iter().chain(&unknown).for_each(complain);
@@ -187,7 +258,16 @@ impl LatencyArgs {
             duration: duration.map(|duration| duration / turns),
         };
         let Self { priority, slack, .. } = *self;
-        let plan = Plan { interval, threads, priority, slack_ns: slack, phase: None, until, stop };
+        let plan = Plan {
+            interval,
+            threads,
+            priority,
+            slack_ns: slack,
+            phase: None,
+            until,
+            stop,
+            break_at: None,
+        };
         (plan, turns as usize)
     }
 }

@@ -1,12 +1,14 @@
 //! Prints the results of `tickless latency`, as tables with a plot, JSON or CSV.
 
+use super::broken::Broken;
 use super::{Latency, Measured};
 use crate::bars::bars_beside;
+use crate::late::{write_causes, write_hops};
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::latency::{Bins, Row, Tally};
 use tickless_lab::measure::machine;
-use tickless_lab::text::figure;
+use tickless_lab::text::{figure, time};
 
 impl Results for Latency {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -66,7 +68,27 @@ fn tables(results: &[Measured], histogram_us: Option<u32>, out: &mut dyn Write) 
         let Row { sleeper, missed, early, .. } = row;
         writeln!(out, "{sleeper}: {missed} intervals missed, {early} wakeups early")?;
     }
-    Ok(())
+    results.iter().try_for_each(|one| match &one.broken {
+        Some(broken) => explained(one.row.sleeper, broken, out),
+        None => Ok(()),
+    })
+}
+
+fn explained(sleeper: &str, broken: &Broken, out: &mut dyn Write) -> io::Result<()> {
+    let (late, above) = (time(broken.late_ns), time(broken.above_ns));
+    let thread = broken.thread;
+    let text = format!("Stopped: {sleeper}, thread {thread}, was {late} late, more than {above}:");
+    writeln!(out)?;
+    paragraph(out, "", &text)?;
+    match &broken.hops {
+        Some(hops) => write_hops(hops, out)?,
+        None => paragraph(out, "  - ", "the trace does not have the end of this sleep")?,
+    }
+    if !broken.causes.is_empty() {
+        write_causes(&broken.causes, out)?;
+    }
+    let file = &broken.file;
+    paragraph(out, "", &format!("The trace of what came before: tickless late {file}"))
 }
 
 fn title(row: &Row) -> String {

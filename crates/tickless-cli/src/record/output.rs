@@ -12,22 +12,31 @@ use tickless_trace::record::RecordError;
 pub(crate) struct Output {
     path: PathBuf,
     file: File,
+    is_new: bool,
 }
 
 impl Output {
     /// Opens the file before the recording, so that a file that cannot be written is reported at
     /// once.
     pub(crate) fn open(path: &Path) -> Result<Output, RecordError> {
+        let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|error| RecordError::Output { path: path.into(), error })?;
-        Ok(Output { path: path.into(), file })
+        Ok(Output { path: path.into(), file, is_new })
+    }
+
+    pub(crate) fn abandon(self) {
+        if self.is_new {
+            // Ignore errors: an empty file that remains does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     pub(crate) fn replace(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
-        let Output { path, file } = self;
+        let Output { path, file, .. } = self;
         let explain = |error: io::Error| RecordError::Output { path: path.clone(), error };
         // Truncate only a regular file: a pipe has no length.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -72,13 +81,17 @@ mod tests {
     use flate2::read::GzDecoder;
     use std::io::Read;
 
+    /// An abandoned file is removed only if it is new.
     #[test]
     fn the_name_selects_gzip_and_former_content_is_replaced() {
         let path = |name| {
             std::env::temp_dir().join(format!("tickless-output-{}-{name}", std::process::id()))
         };
         for path in [path("a.txt"), path("a.txt.gz")] {
+            Output::open(&path).unwrap().abandon();
+            assert!(!path.exists());
             std::fs::write(&path, "x".repeat(9_999)).unwrap();
+            Output::open(&path).unwrap().abandon();
             let output = Output::open(&path).unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), 9_999, "not before it is known");
             let write = |out: &mut dyn Write| {

@@ -36,18 +36,15 @@ fn json_has_a_finding_for_each_check() {
 #[test]
 fn only_the_chosen_checks_are_printed() {
     let _alone = alone();
-    let line = "doctor --check quota-throttled,clock-source --strict";
+    let line = "doctor --check timer-slack,clock-source --strict";
     let csv = tickless(&format!("{line} --format csv")).out;
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(rows[0], "check,verdict,figure,unit,how,advice,study");
-    assert!(
-        rows[1].starts_with("clock-source,") && rows[2].starts_with("quota-throttled,"),
-        "{csv}"
-    );
+    assert!(rows[1].starts_with("clock-source,") && rows[2].starts_with("timer-slack,"), "{csv}");
     assert_eq!(rows.len(), 3);
     let mut forced = program(line);
     let text = Ended::of(forced.env("CLICOLOR_FORCE", "1").env("TERM", "xterm")).out;
-    assert!(text.contains("clock-source") && text.contains("quota-throttled"), "{text}");
+    assert!(text.contains("clock-source") && text.contains("timer-slack"), "{text}");
     fits(text.lines());
 }
 
@@ -56,7 +53,7 @@ fn a_terminal_has_colours_unless_no_color_is_set() {
     let _alone = alone();
     // An empty variable counts as not set.
     for (no_color, is_coloured) in [(None, true), (Some(""), true), (Some("1"), false)] {
-        let line = format!("{PROGRAM} doctor --check clock-source");
+        let line = format!("{PROGRAM} doctor --check timer-slack");
         let mut script = Command::new("script");
         script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR");
         script.envs(no_color.map(|value| ("NO_COLOR", value))).stdin(Stdio::null());
@@ -74,12 +71,13 @@ fn without_rights_findings_are_unknown_with_their_reason() {
     let Some(ended) = without_rights("doctor -D 100ms --format json") else { return };
     for finding in findings(&ended.json()) {
         match finding["check"].as_str().unwrap() {
-            "rearm-writes" | "rearm-removals" | "timer-cancels" | "tick-wakers" => {
+            "rearm-writes" | "rearm-removals" | "timer-cancels" | "tick-wakers"
+            | "aligned-timers" => {
                 assert_eq!(finding["verdict"], "unknown", "{finding}");
                 assert!(finding["figure"].is_null(), "{finding}");
                 assert!(finding["how"].as_str().unwrap().contains("root"), "{finding}");
             }
-            "clock-source" => assert!(finding["figure"].is_number(), "{finding}"),
+            "clock-source" | "timer-slack" => assert!(finding["figure"].is_number(), "{finding}"),
             _ => {}
         }
     }

@@ -183,7 +183,7 @@ fn other_commands_print_what_is_documented() {
         (
             "doctor",
             &[
-                "doctor -D 50ms --check clock-source",
+                "doctor -D 50ms --check timer-slack",
                 "doctor -D 50ms --check idle-ticks,tick-wakers",
             ],
         ),

@@ -78,10 +78,17 @@ const LATE: &str = "late --watch -D 50ms";
 
 #[test]
 fn every_command_reports_a_kernel_without_timer_events() {
+    let break_at = "latency --break 1ms -l 5 -o /dev/null --force";
     let message: &[&str] = &["has no timer events. Record on a kernel with"];
-    let [record, late] = [RECORD, LATE].map(|line| (line, 1, message, ""));
+    let [record, late, latency] = [RECORD, LATE, break_at].map(|line| (line, 1, message, ""));
     let doctor = "doctor -D 50ms --check tick-wakers";
-    let runs = [record, late, (doctor, 0, &[], "unknown"), (doctor, 0, &[], "has no timer events")];
+    let runs = [
+        record,
+        late,
+        latency,
+        (doctor, 0, &[], "unknown"),
+        (doctor, 0, &[], "has no timer events"),
+    ];
     without("mount -t tmpfs none \"$TRACEFS/events\"", AS_ROOT, &runs);
 }
 

@@ -2,10 +2,13 @@
 //! gathered data and compares it with two limits, one for a warning and one for the verdict "bad".
 //!
 //! A study compares a timer mechanism with the behaviour that it replaced. The checks for the
-//! problem that the mechanism solves are in the study's folder (`studies/NAME/doctor.rs`).
+//! problem that the mechanism solves are in the study's folder (`studies/NAME/doctor.rs`). The
+//! checks in this file are about sleeping threads: how late the kernel may wake them, and whether
+//! they wake before their next deadline.
 
-use super::facts::Facts;
+use super::facts::{Facts, Sleeps};
 use crate::studies::STUDIES;
+use crate::text::time;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -13,9 +16,12 @@ use std::borrow::Cow;
 pub enum Need {
     ClockSource,
     ClockRead,
+    Log,
     Counted,
     Recorded,
     Quotas,
+    Slack,
+    Sleeps,
 }
 
 #[derive(Debug)]
@@ -29,7 +35,7 @@ pub struct Check {
 }
 
 pub fn checks() -> Vec<&'static Check> {
-    STUDIES.iter().flat_map(|study| study.checks).collect()
+    STUDIES.iter().flat_map(|study| study.checks).chain(&CHECKS).collect()
 }
 
 impl Check {
@@ -40,7 +46,7 @@ impl Check {
     /// Returns whether the check judges a measured time. Other work on the machine disturbs
     /// measured times, but does not change counts.
     fn is_timed(&self) -> bool {
-        self.needs.contains(&Need::ClockRead)
+        self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }
 
     /// Judges the gathered facts. On a busy machine the verdict of a check that measures times is
@@ -70,6 +76,75 @@ impl Check {
             study: self.study,
         }
     }
+}
+
+const CHECKS: [Check; 2] = [SLACK, DEADLINES];
+
+const SLACK: Check = Check {
+    name: "timer-slack",
+    about: "sleeps that may end much later than asked",
+    study: "deferred",
+    unit: "ns",
+    needs: &[Need::Slack],
+    judge: slack,
+};
+
+const DEADLINES: Check = Check {
+    name: "missed-deadlines",
+    about: "wakeups that come after the next one was due",
+    study: "deferred",
+    unit: "% of deadlines",
+    needs: &[Need::Sleeps],
+    judge: deadlines,
+};
+
+/// The kernel's default timer slack: how much later than requested it may end a sleep.
+const SLACK_DEFAULT_NS: f64 = 50_000.0;
+
+/// From this timer slack on the verdict is "bad". A millisecond is the shortest usual tick, so with
+/// such a slack sleeps are no more exact than timers that expire on ticks.
+const SLACK_BAD_NS: f64 = 1_000_000.0;
+
+fn slack(facts: &Facts) -> Judged<'_> {
+    let slack_ns = *facts.slack_ns.as_ref()? as f64;
+    // The limit for a warning is one nanosecond above the default slack, so that the default causes
+    // no warning.
+    let verdict = Verdict::from_limits(slack_ns, SLACK_DEFAULT_NS + 1.0, SLACK_BAD_NS);
+    Judgement::figure(
+        verdict,
+        slack_ns,
+        "/proc/self/timerslack_ns: what this process was started with, and so will others be \
+         from here; 50000 is usual",
+        "whoever started this shell allowed sleeps to end that much later: set it back \
+         (prctl PR_SET_TIMERSLACK, or TimerSlackNSec= of the service)",
+    )
+}
+
+/// From this percentage of missed deadlines on there is a warning. A thread misses a deadline if it
+/// has not woken by the next one. That happens now and then on any virtual machine, when the
+/// hypervisor runs another machine on the CPU.
+const MISSED_WARN: f64 = 2.0;
+/// From this percentage of missed deadlines on the verdict is "bad": one in ten.
+const MISSED_BAD: f64 = 10.0;
+
+fn deadlines(facts: &Facts) -> Judged<'_> {
+    let sleeps = facts.sleeps.as_ref()?;
+    let Sleeps { interval_us, wakeups, missed, p99_ns, max_ns } = *sleeps;
+    let percent = 100.0 * missed as f64 / (wakeups + missed).max(1) as f64;
+    let how = format!(
+        "a thread slept {wakeups} times until the next {}; late by at most {} in 99 of 100, at \
+         worst {}",
+        time(interval_us * 1_000),
+        time(p99_ns),
+        time(max_ns)
+    );
+    Judgement::figure(
+        Verdict::from_limits(percent, MISSED_WARN, MISSED_BAD),
+        percent,
+        how,
+        "threads wake after their next deadline: see `tickless latency -S` and what else runs; \
+         give what must be on time a real-time priority (chrt) or CPUs of its own",
+    )
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]

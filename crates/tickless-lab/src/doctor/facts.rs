@@ -16,11 +16,14 @@ pub struct Facts {
     /// A warning, if so much other work runs on the machine that measured times are disturbed.
     pub busy: Option<String>,
     pub clock_source: Seen<ClockSource>,
-    /// The time of one read of the clock in nanoseconds: the median over short batches of reads.
-    pub clock_read_ns: Seen<f64>,
+    pub clock_read: Seen<ReadCost>,
+    pub log: Seen<Vec<String>>,
     pub counted: Seen<Counted>,
     pub recorded: Seen<RecordedTimers>,
     pub quotas: Seen<Vec<Quota>>,
+    /// The timer slack: how much later than requested the kernel may wake a thread, in ns.
+    pub slack_ns: Seen<u64>,
+    pub sleeps: Seen<Sleeps>,
 }
 
 impl Facts {
@@ -32,10 +35,13 @@ impl Facts {
             cpus,
             busy: None,
             clock_source: of(why),
-            clock_read_ns: of(why),
+            clock_read: of(why),
+            log: of(why),
             counted: of(why),
             recorded: of(why),
             quotas: of(why),
+            slack_ns: of(why),
+            sleeps: of(why),
         }
     }
 }
@@ -44,6 +50,17 @@ impl Facts {
 pub struct ClockSource {
     pub current: String,
     pub available: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ReadCost {
+    /// The time of one read of the clock if a single thread reads: the median over short batches of
+    /// reads.
+    pub alone_ns: f64,
+    /// The time of one read of the clock if one thread on each CPU reads, all at once. It is the
+    /// median over the threads; the time of each thread is the upper quartile of its batches.
+    pub together_ns: f64,
+    pub threads: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -65,10 +82,15 @@ pub enum IdleTicks {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuCounts {
     pub timer_interrupts: u64,
+    pub timer_softirqs: u64,
+    /// The number of softirqs that ran callbacks of high-resolution timers. Only timers that were
+    /// set up for it use a softirq; other callbacks run in the timer interrupt.
+    pub hrtimer_softirqs: u64,
     /// The CPU's total time, in the kernel's units of CPU accounting (usually 10 ms).
     pub time: u64,
     /// The part of `time` in which the CPU was idle, including waits for a disk.
     pub idle: u64,
+    pub softirq: u64,
 }
 
 impl CpuCounts {
@@ -104,4 +126,14 @@ pub struct Quota {
     pub period_us: u64,
     /// Since the group was made.
     pub counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Sleeps {
+    pub interval_us: u64,
+    pub wakeups: u64,
+    /// Deadlines that the thread missed: it had not woken by the next deadline.
+    pub missed: u64,
+    pub p99_ns: u64,
+    pub max_ns: u64,
 }

@@ -86,7 +86,7 @@ fn cycle(
     while !plan.is_done(tally.lateness.len(), next, end) {
         sleep(next)?;
         let now = now()?;
-        tally.record(now, next);
+        plan.count(&mut tally, now, next);
         next += plan.interval;
         if next < now {
             let behind =

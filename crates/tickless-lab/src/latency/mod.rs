@@ -10,7 +10,7 @@ mod plan;
 mod row;
 mod tally;
 
-pub use plan::{Plan, Until};
+pub use plan::{Break, Plan, Sample, Until};
 pub use row::{Buckets, Quantile, Row, Spreads};
 pub use tally::{Bins, Slice, Tally};
 

@@ -69,7 +69,7 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
     let mut tally = Tally::default();
     move |fired| {
         let deadline = fired.deadline();
-        tally.record(fired.now(), deadline);
+        plan.count(&mut tally, fired.now(), deadline);
         let periods = fired.forward(plan.interval);
         let next = deadline + plan.interval.saturating_mul(periods.min(1 << 31) as u32);
         if plan.is_done(tally.lateness.len(), next, end) {

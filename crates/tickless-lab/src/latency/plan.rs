@@ -1,7 +1,10 @@
 //! What to measure: threads, interval, end.
 
+use super::Tally;
 use crate::LabError;
 use crate::measure;
+use nix::unistd::gettid;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,6 +26,7 @@ pub struct Plan {
     pub until: Until,
     /// Set this to end the measurement at once and keep the wakeups so far.
     pub stop: Arc<AtomicBool>,
+    pub break_at: Option<Arc<Break>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -51,6 +55,16 @@ impl Plan {
         next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
     }
 
+    /// Records a wakeup of the calling thread at `now` for `deadline`. If it is too late, stops the
+    /// measurement of all threads.
+    pub fn count(&self, tally: &mut Tally, now: Instant, deadline: Instant) {
+        if let Some(sample) = self.break_at.as_ref().and_then(|it| it.check(now, deadline)) {
+            tally.broke = Some(sample);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        tally.record(now, deadline);
+    }
+
     pub fn prepare(&self, cpu: Option<usize>) -> Result<(), LabError> {
         cpu.map_or(Ok(()), measure::stay_on)?;
         self.priority.map_or(Ok(()), measure::be_urgent)?;
@@ -58,9 +72,56 @@ impl Plan {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    pub thread: u32,
+    pub deadline: Instant,
+    pub now: Instant,
+}
+
+impl Sample {
+    pub fn late(&self) -> Duration {
+        self.now - self.deadline
+    }
+}
+
+pub struct Break {
+    above: Duration,
+    has_ended: AtomicBool,
+    freeze: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Break {
+    /// Makes a `Break` that ends the measurement at the first wakeup that is more than `above`
+    /// late. The thread that woke calls `freeze` at once, which should keep what explains the
+    /// lateness, such as a trace buffer. `freeze` should take no longer than a system call.
+    pub fn new(above: Duration, freeze: impl Fn() + Send + Sync + 'static) -> Break {
+        Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
+    }
+
+    pub(super) fn check(&self, now: Instant, deadline: Instant) -> Option<Sample> {
+        // If several threads are late at once, only one of them finds `has_ended` unset.
+        if now - deadline <= self.above || self.has_ended.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        (self.freeze)();
+        Some(Sample { thread: gettid().as_raw().cast_unsigned(), deadline, now })
+    }
+}
+
+impl fmt::Debug for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Break").field("above", &self.above).finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::{Plan, Sleeper, Until, measure};
     use super::*;
+    use crate::progress::Hidden;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
 
     #[test]
     fn a_phase_is_after_whole_intervals() {
@@ -79,5 +140,38 @@ mod tests {
         assert!(plan.is_done(0, Instant::from_nanos(11), Instant::from_nanos(10)));
         plan.stop.store(true, Ordering::Relaxed);
         assert!(plan.is_done(0, Instant::from_nanos(0), Instant::NEVER));
+    }
+
+    /// Goal: the first wakeup that is too late ends the measurement and is returned with its
+    /// thread. `freeze` is called once, although several threads are late. Wakeups within the limit
+    /// do not end the measurement.
+    #[test]
+    fn the_first_late_wakeup_ends_it() {
+        let frozen = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&frozen);
+        let freeze = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let plan = |above, freeze| Plan {
+            interval: Duration::from_millis(1),
+            threads: vec![None, None],
+            slack_ns: 1,
+            until: Until { loops: Some(30), duration: None },
+            break_at: Some(Arc::new(Break::new(above, freeze))),
+            ..Plan::default()
+        };
+        let sleepers = [Sleeper::ClockNanosleep, Sleeper::Hrtimer];
+        let never =
+            plan(Duration::from_nanos(1 << 39), Box::new(|| ()) as Box<dyn Fn() + Send + Sync>);
+        let slices = measure(&sleepers, &never, 1, &Hidden).unwrap();
+        assert!(slices.iter().all(|slice| slice.tally.broke.is_none()));
+        assert_eq!(slices[1].tally.lateness.len(), 60);
+        let at_once = plan(Duration::ZERO, Box::new(freeze) as Box<dyn Fn() + Send + Sync>);
+        let slices = measure(&sleepers, &at_once, 1, &Hidden).unwrap();
+        let sample = slices[0].tally.broke.unwrap();
+        assert!(sample.late() > Duration::ZERO && sample.thread > 0, "{sample:?}");
+        assert!(slices[0].tally.lateness.len() < 60, "{slices:?}");
+        assert_eq!((slices[1].tally.broke, slices[1].tally.lateness.len()), (None, 0));
+        assert_eq!(frozen.load(Ordering::Relaxed), 1);
     }
 }

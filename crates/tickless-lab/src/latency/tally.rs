@@ -1,5 +1,6 @@
 //! How late each wakeup was.
 
+use super::Sample;
 use crate::measure::Usage;
 use hdrhistogram::Histogram;
 use std::fmt;
@@ -14,6 +15,9 @@ pub struct Tally {
     /// Deadlines that passed without a wakeup, because the thread was still late for an earlier
     /// one.
     pub missed: u64,
+    /// The wakeup that ended the measurement, because it was later than
+    /// [`Plan::break_at`](super::Plan) allows.
+    pub broke: Option<Sample>,
     sum_ns: u128,
 }
 
@@ -24,7 +28,7 @@ impl Default for Tally {
         const HIGHEST_NS: u64 = 1 << 40;
         let lateness =
             Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
-        Tally { lateness, early: 0, missed: 0, sum_ns: 0 }
+        Tally { lateness, early: 0, missed: 0, broke: None, sum_ns: 0 }
     }
 }
 
@@ -54,6 +58,7 @@ impl Tally {
         let _ = self.lateness.add(&other.lateness);
         self.early += other.early;
         self.missed += other.missed;
+        self.broke = self.broke.or(other.broke);
         self.sum_ns += other.sum_ns;
     }
 

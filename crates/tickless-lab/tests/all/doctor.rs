@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::support::{HEADER, history, line, sample_text, text_without};
 use tickless_lab::doctor::facts::{
-    ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, RecordedTimers,
+    ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, ReadCost, RecordedTimers, Sleeps,
 };
-use tickless_lab::doctor::gather::clock::read_ns;
+use tickless_lab::doctor::gather::clock::read_cost;
 use tickless_lab::doctor::{Check, Finding, Verdict, checks, judge};
 use tickless_lab::measure::cpus;
 use tickless_trace::cgroup::Counters;
@@ -25,26 +26,64 @@ fn counted(cpu: CpuCounts, idle_ticks: IdleTicks) -> Result<Counted, String> {
     Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus: vec![cpu; 2] })
 }
 
+fn read(alone_ns: f64, together_ns: f64, threads: usize) -> Result<ReadCost, String> {
+    Ok(ReadCost { alone_ns, together_ns, threads })
+}
+
+/// A thousand deadlines a millisecond apart, of which so many were missed.
+fn sleeps(missed: u64) -> Result<Sleeps, String> {
+    let (p99_ns, max_ns) = (180_000, 1_100_000);
+    Ok(Sleeps { interval_us: 1_000, wakeups: 1_000 - missed, missed, p99_ns, max_ns })
+}
+
 fn clock_source(names: &[&str]) -> Result<ClockSource, String> {
     let available: Vec<String> = names.iter().map(ToString::to_string).collect();
     Ok(ClockSource { current: available[0].clone(), available })
 }
 
+fn log(more: &str) -> Result<Vec<String>, String> {
+    Ok(HEALTHY_LOG.lines().chain(more.lines()).map(str::to_string).collect())
+}
+
 /// An idle virtual machine with two CPUs: the one of traces/idle.
 fn healthy() -> Facts {
-    let idle = CpuCounts { timer_interrupts: 281, time: 500, idle: 497 };
+    let idle = CpuCounts {
+        timer_interrupts: 281,
+        timer_softirqs: 24,
+        time: 500,
+        idle: 497,
+        ..CpuCounts::default()
+    };
     Facts {
         cpus: 2,
         busy: None,
         clock_source: clock_source(&["tsc", "kvm-clock"]),
-        clock_read_ns: Ok(37.7),
+        clock_read: read(37.7, 70.1, 2),
+        log: log(""),
         counted: counted(idle, IdleTicks::Stop),
         recorded: recorded(&sample_text("idle")),
         quotas: Ok(Vec::new()),
+        slack_ns: Ok(50_000),
+        sleeps: sleeps(1),
     }
 }
 
-const BUSY: CpuCounts = CpuCounts { timer_interrupts: 1_250, time: 500, idle: 0 };
+const BUSY: CpuCounts = CpuCounts {
+    timer_interrupts: 1_250,
+    timer_softirqs: 100,
+    hrtimer_softirqs: 0,
+    time: 500,
+    idle: 0,
+    softirq: 10,
+};
+
+const HEALTHY_LOG: &str = "\
+clocksource: kvm-clock: mask: 0xffffffffffffffff max_cycles: 0x1cd42e4dffb
+tsc: Detected 2300.000 MHz processor
+TSC deadline timer available
+TSC synchronization [CPU#0 -> CPU#1]: passed
+clocksource: Switched to clocksource kvm-clock
+clocksource: Switched to clocksource tsc";
 
 fn finding(name: &str, facts: &Facts) -> Finding {
     let check = Check::named(name).unwrap_or_else(|| panic!("no check {name}"));
@@ -90,30 +129,80 @@ fn what_is_not_seen_is_unknown() {
     }
 }
 
-/// A counter behind a bus: a microsecond for each reading.
+/// A counter behind a bus: a microsecond for each reading, one at a time.
 fn device() -> u64 {
-    let begun = Instant::now();
-    while begun.elapsed().as_nanos() < 1_000 {
+    static FREE_AT: AtomicU64 = AtomicU64::new(0);
+    static BEGUN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let begun = *BEGUN.get_or_init(Instant::now);
+    let now = || begun.elapsed().as_nanos() as u64;
+    let asked = now();
+    let book = |free_at: u64| Some(free_at.max(asked) + 1_000);
+    let booked = FREE_AT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, book);
+    let done = booked.unwrap_or(0).max(asked) + 1_000;
+    while now() < done {
         std::hint::spin_loop();
     }
-    begun.elapsed().as_nanos() as u64
+    now()
 }
 
 #[test]
 fn a_slow_counter_is_found() {
-    let slow = Facts { clock_read_ns: read_ns(cpus()[0], &device), ..healthy() };
-    let source = finding("clock-source", &slow);
+    let mut facts = healthy();
+    facts.clock_read = read_cost(&cpus(), &device);
+    let source = finding("clock-source", &facts);
     assert_eq!(source.verdict, Verdict::Bad, "{source:?}");
     assert!(source.figure >= Some(1_000.0), "{source:?}");
+    if cpus().len() > 1 {
+        // Where other work takes CPUs away, readers meet less often than they would.
+        let meets = |_| {
+            facts.clock_read = read_cost(&cpus(), &device);
+            finding("clock-contention", &facts).figure >= Some(1.5)
+        };
+        assert!((0..50).any(meets), "{:?}", facts.clock_read);
+    }
+    for (alone_ns, together_ns, threads, want) in [
+        (30.0, 31.0, 4, Verdict::Ok),
+        (20.0, 150.0, 64, Verdict::Ok),
+        (600.0, 1_200.0, 4, Verdict::Ok),
+        (300.0, 620.0, 2, Verdict::Warn),
+        (600.0, 2_500.0, 64, Verdict::Warn),
+        (1_000.0, 2_000.0, 2, Verdict::Bad),
+        (1_000.0, 480_000.0, 480, Verdict::Bad),
+    ] {
+        facts.clock_read = read(alone_ns, together_ns, threads);
+        assert_eq!(verdict("clock-contention", &facts), want, "{alone_ns}, {together_ns}");
+    }
     let hpet = Facts { clock_source: clock_source(&["hpet"]), ..healthy() };
     assert_eq!(verdict("clock-source", &hpet), Verdict::Bad, "by its name");
-    let calls = Facts { clock_read_ns: Ok(320.0), ..healthy() };
+    let calls = Facts { clock_read: read(320.0, 320.0, 2), ..healthy() };
     assert_eq!(verdict("clock-source", &calls), Verdict::Warn, "a system call for each read");
-    // What other work may have made slow is not called bad.
-    let busy = Facts { busy: Some("load average 9 on 2 CPUs".to_string()), ..slow };
-    let source = Check::named("clock-source").unwrap().judge(&busy);
-    assert_eq!((source.verdict, source.advice.as_str()), (Verdict::Unknown, ""));
-    assert!(source.how.starts_with("busy: look again. load average 9"), "{}", source.how);
+}
+
+/// Goal: a clock that was given up is bad, a doubt is worth a look, and what a check that went
+/// well says is neither.
+#[test]
+fn watchdog_messages_are_found() {
+    for (line, want) in [
+        (
+            "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable \
+             because the skew is too large:",
+            Verdict::Bad,
+        ),
+        ("tsc: Marking TSC unstable due to clocksource watchdog", Verdict::Bad),
+        ("TSC found unstable after boot, most likely due to broken BIOS.", Verdict::Bad),
+        (
+            "clocksource: timekeeping watchdog on CPU1: hpet wd-wd read-back delay of 64000ns",
+            Verdict::Warn,
+        ),
+        ("clocksource: Long readout interval, skipping watchdog check: 1", Verdict::Warn),
+        ("TSC synchronization [CPU#0 -> CPU#2]: passed", Verdict::Ok),
+        ("usb 1-1: new device", Verdict::Ok),
+    ] {
+        let finding = finding("clock-watchdog", &Facts { log: log(line), ..healthy() });
+        assert_eq!(finding.verdict, want, "{line}");
+        assert_eq!(finding.figure, Some(if want == Verdict::Ok { 0.0 } else { 1.0 }), "{line}");
+        assert_eq!(finding.how.contains(line), want != Verdict::Ok, "{}", finding.how);
+    }
 }
 
 /// Goal: device writes for removals are found in a recording: worth a look on the recorded HTTP
@@ -175,7 +264,7 @@ fn cancels_are_found_by_their_rate() {
 #[test]
 fn ticks_of_idle_cpus_are_found() {
     let with = |per_s: u64, idle: u64, idle_ticks: IdleTicks| {
-        let cpu = CpuCounts { timer_interrupts: 5 * per_s, time: 500, idle };
+        let cpu = CpuCounts { timer_interrupts: 5 * per_s, time: 500, idle, ..Default::default() };
         verdict("idle-ticks", &Facts { counted: counted(cpu, idle_ticks), ..healthy() })
     };
     use IdleTicks::{Continue, Stop, Unknown};
@@ -186,6 +275,22 @@ fn ticks_of_idle_cpus_are_found() {
     assert_eq!(with(200, 500, Unknown), Verdict::Warn, "something else");
     assert_eq!(with(2_000, 490, Stop), Verdict::Bad);
     assert_eq!(with(250, 400, Stop), Verdict::Unknown, "no CPU is idle");
+}
+
+#[test]
+fn softirqs_of_every_tick_are_found() {
+    let of = |timer_softirqs, softirq| CpuCounts { timer_softirqs, softirq, ..BUSY };
+    for (cpu, check, want) in [
+        (of(1_240, 10), "expiry-wakes", Verdict::Bad),
+        // That takes no time yet.
+        (of(1_240, 10), "timer-softirq", Verdict::Ok),
+        (of(9_000, 200), "timer-softirq", Verdict::Bad),
+        // Packets, not timers.
+        (of(100, 200), "timer-softirq", Verdict::Ok),
+    ] {
+        let facts = Facts { counted: counted(cpu, IdleTicks::Stop), ..healthy() };
+        assert_eq!(verdict(check, &facts), want, "{check}, {cpu:?}");
+    }
 }
 
 /// So many wakeups a second of thread 7 by a timer's callback, and as many of thread 8 by others.
@@ -231,6 +336,7 @@ fn aligned_quota_groups_are_found() {
     assert_eq!((aligned.verdict, aligned.figure), (Verdict::Bad, Some(100.0)), "{aligned:?}");
     assert!(aligned.how.contains("2 share a period of 100 ms"), "{aligned:?}");
     assert!(aligned.how.contains("phases: 55.5 ms, 55.7 ms"), "{aligned:?}");
+    assert_eq!(verdict("aligned-timers", &facts), Verdict::Ok, "told once");
 
     facts.recorded = recorded(&periodic("sched_cfs_period_timer", 50_000));
     assert_eq!(verdict("quota-phases", &facts), Verdict::Ok, "half a period apart");
@@ -257,6 +363,8 @@ fn periodic(function: &str, apart_us: u64) -> String {
     text.replace("function=f ", &format!("function={function} "))
 }
 
+/// Goal: any other timers that keep meeting are found, but for those that the kernel has on
+/// purpose for each CPU.
 /// The groups are named, the most throttled first, with what to do.
 #[test]
 fn throttled_groups_are_found() {
@@ -275,6 +383,35 @@ fn throttled_groups_are_found() {
     assert!(it.advice.contains("--cgroup /most"), "{it:?}");
 }
 
+#[test]
+fn aligned_timers_are_found() {
+    let mut facts = healthy();
+    for (function, apart_us, want) in [
+        ("hrtimer_wakeup", 100, Verdict::Bad),
+        ("hrtimer_wakeup", 40_000, Verdict::Ok),
+        ("tick_nohz_handler", 0, Verdict::Ok),
+    ] {
+        facts.recorded = recorded(&periodic(function, apart_us));
+        let finding = finding("aligned-timers", &facts);
+        assert_eq!(finding.verdict, want, "{function} {apart_us}: {finding:?}");
+        assert_eq!(verdict("quota-phases", &facts), Verdict::Ok);
+    }
+}
+
+#[test]
+fn inexact_sleeps_are_found() {
+    let mut facts = healthy();
+    let (ok, warn, bad) = (Verdict::Ok, Verdict::Warn, Verdict::Bad);
+    for (slack_ns, want) in [(1, ok), (50_000, ok), (60_000, warn), (4_000_000, bad)] {
+        facts.slack_ns = Ok(slack_ns);
+        assert_eq!(verdict("timer-slack", &facts), want, "{slack_ns}");
+    }
+    for (missed, want) in [(5, ok), (50, warn), (300, bad)] {
+        facts.sleeps = sleeps(missed);
+        assert_eq!(verdict("missed-deadlines", &facts), want, "{missed}");
+    }
+}
+
 /// Goal: a recording that lacks what a figure needs is told from one where there is nothing.
 #[test]
 fn a_poor_recording_is_no_clean_bill() {
@@ -286,4 +423,24 @@ fn a_poor_recording_is_no_clean_bill() {
         write!(names, "{} ", check.name).unwrap();
     }
     assert!(names.is_ascii() && !names.contains('_'), "{names}");
+}
+
+/// Goal: what other work may have made slow is not called bad, and what cannot be blamed on it is.
+#[test]
+fn timed_checks_are_unknown_on_a_busy_machine() {
+    let mut facts = healthy();
+    facts.clock_read = read(37.7, 9_000.0, 2);
+    facts.sleeps = sleeps(500);
+    facts.slack_ns = Ok(2_000_000);
+    for check in ["missed-deadlines", "timer-slack"] {
+        assert_eq!(verdict(check, &facts), Verdict::Bad, "{check}");
+    }
+    facts.busy = Some("load average 9 on 2 CPUs".to_string());
+    let of = |name: &str| Check::named(name).unwrap().judge(&facts);
+    let missed = of("missed-deadlines");
+    assert_eq!((missed.verdict, missed.advice.as_str()), (Verdict::Unknown, ""));
+    assert!(missed.how.starts_with("busy: look again. load average 9"), "{}", missed.how);
+    assert_eq!(of("timer-slack").verdict, Verdict::Bad);
+    facts.sleeps = sleeps(1);
+    assert_eq!(verdict("missed-deadlines", &facts), Verdict::Ok);
 }

@@ -28,7 +28,7 @@ pub(super) fn of(
             "timer wheel: far deadlines are rounded up".to_string()
         }
         HopKind::Wheel | HopKind::Interrupt if spans.is_unseen(sleep.cpu) => unseen(sleep.cpu),
-        HopKind::Run if spans.is_unseen(sleep.ran_on) => unseen(sleep.ran_on),
+        HopKind::Run | HopKind::After if spans.is_unseen(sleep.ran_on) => unseen(sleep.ran_on),
         HopKind::Wheel | HopKind::Interrupt => interrupt(trace, on_timer_cpu(), sleep, from, to),
         HopKind::Callback => match on_timer_cpu() {
             Some(Activity::Callback(function)) => {
@@ -38,6 +38,10 @@ pub(super) fn of(
         },
         HopKind::Wakeup => "waking the thread".to_string(),
         HopKind::Run => run(trace, spans, on_thread_cpu(), sleep, from, to),
+        HopKind::After => match on_thread_cpu() {
+            Some(Activity::Thread(pid)) if pid == sleep.pid => "the thread itself".to_string(),
+            activity => run(trace, spans, activity, sleep, from, to),
+        },
     }
 }
 

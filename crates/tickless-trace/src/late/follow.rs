@@ -36,6 +36,7 @@ pub(super) enum HopKind {
     Callback,
     Wakeup,
     Run,
+    After,
 }
 
 impl HopKind {
@@ -47,6 +48,7 @@ impl HopKind {
             HopKind::Callback => "callback",
             HopKind::Wakeup => "wakeup",
             HopKind::Run => "run",
+            HopKind::After => "after",
         }
     }
 }

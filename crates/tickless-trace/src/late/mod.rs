@@ -175,6 +175,35 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     }
 }
 
+/// A late wakeup, as the thread that woke measured it. Times are on the trace's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeenWakeup {
+    pub thread: u32,
+    pub deadline: Ns,
+    pub seen: Ns,
+}
+
+/// Explains one wakeup: the time from the deadline until the thread read the clock. The wakeup
+/// ended the last sleep of the thread before that reading; returns `None` if the trace does not
+/// have this sleep. Costs as much as [`explain`].
+///
+/// The last step is `after`: the time from when the thread ran until it read the clock. This is the
+/// only step if the thread woke early, in order to spin until the deadline, and was interrupted
+/// while it spun.
+pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
+    let SeenWakeup { thread, deadline, seen } = wakeup;
+    let sleeps = follow::sleeps(trace);
+    let is_its = |sleep: &&Sleep| sleep.pid == thread && sleep.ran <= seen;
+    let sleep = sleeps.iter().filter(is_its).max_by_key(|sleep| sleep.ran)?;
+    let mut hops = sleep.hops();
+    hops.push((HopKind::After, sleep.ran, seen));
+    for (_, from, to) in &mut hops {
+        (*from, *to) = ((*from).max(deadline), (*to).max(deadline));
+    }
+    let explained = explained(trace, &Spans::of(trace), sleep, hops);
+    Some(LateSleep { due_ns: deadline.0, late_ns: seen.since(deadline).0, ..explained })
+}
+
 fn explained(
     trace: &Trace,
     spans: &Spans,

@@ -115,6 +115,14 @@ impl Recording {
         self.instance.set(TRACING_ON, "0")
     }
 
+    /// Returns a handle that stops recording with one system call, from any thread. The events
+    /// recorded until then stay in the buffers.
+    pub fn freezer(&self) -> Result<Freezer, RecordError> {
+        let file = self.instance.path().join(TRACING_ON);
+        let file = File::options().write(true).open(file);
+        Ok(Freezer { file: file.map_err(RecordError::Instance)? })
+    }
+
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.instance.path())
     }
@@ -191,6 +199,20 @@ pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 const BUFFER: &str = "buffer_size_kb";
 const TRACING_ON: &str = "tracing_on";
+
+/// Stops a [`Recording`]. Drop it before the recording, because an instance with open files cannot
+/// be removed.
+#[derive(Debug)]
+pub struct Freezer {
+    file: File,
+}
+
+impl Freezer {
+    /// Stops recording. One system call; does not fail while the instance exists.
+    pub fn freeze(&self) {
+        let _ = (&self.file).write_all(b"0");
+    }
+}
 
 /// Returns the settings of an instance: files and their contents, in the order in which to write
 /// them. Writes nothing: it only checks in tracefs which events exist.

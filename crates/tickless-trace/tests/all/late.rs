@@ -3,7 +3,7 @@
 use crate::support::{HEADER, line_of};
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
-use tickless_trace::late::{Folded, Late, Selection, explain};
+use tickless_trace::late::{Folded, Late, SeenWakeup, Selection, explain, explain_wakeup};
 
 struct Plant {
     lines: Vec<(u64, String)>,
@@ -217,6 +217,39 @@ fn lateness_counts_from_the_arming() {
     planted.runs(armed + 310, "<idle>-0");
     let late = planted.explained();
     assert_eq!((late.late, late.worst[0].late_ns), (1, 310_000));
+}
+
+/// Goal: one wakeup is explained from its deadline until its thread read the clock, by its last
+/// sleep; also if the thread woke in time and lost its CPU while it spun.
+#[test]
+fn one_wakeup_is_explained() {
+    let mut planted = Plant::new(5);
+    planted.well();
+    planted.late_sleep(SPINNER, 20_000);
+    let ran = planted.at - 50;
+    planted.switch(ran + 100, "sleeper-77", "other-5");
+    planted.switch(ran + 9_100, "other-5", "sleeper-77");
+    let trace = planted.trace();
+    let wakeup = |deadline, seen| {
+        let wakeup = SeenWakeup { thread: SLEEPER, deadline: Ns(deadline), seen: Ns(seen) };
+        explain_wakeup(&trace, wakeup)
+    };
+    let (due, end) = ((ran - 20_000) * 1_000, (ran + 10) * 1_000);
+    let late = wakeup(due, end).unwrap();
+    assert_eq!((late.due_ns, late.late_ns), (due, 20_010_000));
+    assert_eq!(late.hops.iter().map(|hop| hop.ns).sum::<u64>(), late.late_ns, "{late:?}");
+    let causes: Vec<&str> = late.hops.iter().map(|hop| hop.cause.as_str()).collect();
+    assert!(causes.contains(&SPINNER), "{late:?}");
+    let last = late.hops.last().unwrap();
+    assert_eq!((last.hop, last.cause.as_str()), ("after", "the thread itself"));
+    // It woke before its deadline.
+    let late = wakeup((ran + 90) * 1_000, (ran + 9_110) * 1_000).unwrap();
+    assert_eq!(late.hops.len(), 1, "{late:?}");
+    assert_eq!((late.hops[0].hop, late.hops[0].ns), ("after", 9_020_000));
+    assert_eq!(late.hops[0].cause, "thread other-5 kept the CPU");
+    // A thread without a sleep in the trace.
+    let nobody = SeenWakeup { thread: 4_711, deadline: Ns(due), seen: Ns(end) };
+    assert_eq!(explain_wakeup(&trace, nobody), None);
 }
 
 /// Goal: a thread that stood still for its group's quota beside other threads is named as that. It

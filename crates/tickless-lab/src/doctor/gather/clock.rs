@@ -1,14 +1,19 @@
-//! The clock source, and the time that a read of the clock takes.
+//! The clock source, and the time that a read of the clock takes: by one thread alone, and by one
+//! thread on each CPU at once.
 //!
-//! A thread times short batches of reads. If it loses its CPU during a batch, that batch is an
-//! outlier, which the median ignores: so a busy machine gives about the same figure as an idle one.
+//! Each thread times short batches of reads. If it loses its CPU during a batch, that batch is an
+//! outlier, and quantiles ignore outliers: so a busy machine gives about the same figures as an
+//! idle one. For a thread that reads alone, the figure is the median. When all CPUs read, other
+//! work keeps some threads from running, so that not all of them read at once all the time;
+//! therefore the figure is the upper quartile, from batches in which more of them did.
 
 use super::text;
-use crate::doctor::facts::{ClockSource, Seen};
+use crate::doctor::facts::{ClockSource, ReadCost, Seen};
 use crate::measure::{joined, stay_on};
 use nix::time::ClockId;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,15 +40,34 @@ const READING: Duration = Duration::from_millis(60);
 /// its CPU during one.
 const BATCH: u32 = 64;
 
-/// Measures how long a read of `counter` takes on this CPU, in nanoseconds. Takes a twentieth of a
-/// second.
-pub fn read_ns(cpu: usize, counter: Counter<'_>) -> Seen<f64> {
-    let mut batches = thread::scope(|scope| {
-        let reader = scope.spawn(|| stay_on(cpu).map(|()| batches(READING, counter)));
-        joined(reader, "that reads the clock").map_err(|error| error.to_string())
-    })?;
-    batches.sort_by(f64::total_cmp);
-    Ok(batches[batches.len() / 2])
+/// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of
+/// these CPUs at once. Takes a tenth of a second.
+pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
+    let alone = readers(&cpus[..1], 0.5, counter)?;
+    let together = readers(cpus, 0.75, counter)?;
+    let (alone_ns, together_ns) = (at(0.5, alone), at(0.5, together));
+    Ok(ReadCost { alone_ns, together_ns, threads: cpus.len() })
+}
+
+/// Runs a thread on each of these CPUs, all of which read at once. Returns for each CPU the time of
+/// a read: the given quantile of the times of its thread's batches.
+fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>> {
+    let ready = Barrier::new(cpus.len());
+    thread::scope(|scope| {
+        let ready = &ready;
+        let reader = |&cpu: &usize| {
+            scope.spawn(move || {
+                let stays = stay_on(cpu);
+                // Wait at the barrier even after an error, because the other threads would wait for
+                // ever.
+                ready.wait();
+                stays.map(|()| at(quantile, batches(READING, counter)))
+            })
+        };
+        let threads: Vec<_> = cpus.iter().map(reader).collect();
+        let all = threads.into_iter().map(|thread| joined(thread, "that reads the clock"));
+        all.collect::<Result<Vec<f64>, _>>().map_err(|error| error.to_string())
+    })
 }
 
 fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
@@ -59,4 +83,9 @@ fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
         last = now;
     }
     batches
+}
+
+fn at(quantile: f64, mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[(quantile * (values.len() - 1) as f64).round() as usize]
 }

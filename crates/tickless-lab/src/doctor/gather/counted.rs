@@ -1,4 +1,4 @@
-//! The kernel's counters for each CPU: timer interrupts and CPU time.
+//! The kernel's counters for each CPU: timer interrupts, timer softirqs, CPU time.
 
 use super::text;
 use crate::doctor::facts::{Counted, CpuCounts, IdleTicks, Seen};
@@ -20,8 +20,9 @@ impl Snapshot {
 
 fn counters() -> Seen<Vec<CpuCounts>> {
     let interrupts = text(Path::new("/proc/interrupts"))?;
+    let softirqs = text(Path::new("/proc/softirqs"))?;
     let stat = text(Path::new("/proc/stat"))?;
-    read(&interrupts, &stat)
+    read(&interrupts, &softirqs, &stat)
 }
 
 pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
@@ -29,9 +30,12 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
     let (before, after) = (before.cpus?, after.cpus?);
     let cpus = before.iter().zip(&after).map(|(before, after)| CpuCounts {
         timer_interrupts: after.timer_interrupts.wrapping_sub(before.timer_interrupts),
+        timer_softirqs: after.timer_softirqs.wrapping_sub(before.timer_softirqs),
+        hrtimer_softirqs: after.hrtimer_softirqs.wrapping_sub(before.hrtimer_softirqs),
         // The kernel sometimes corrects idle time downwards, so a difference may be negative.
         time: after.time.saturating_sub(before.time),
         idle: after.idle.saturating_sub(before.idle),
+        softirq: after.softirq.saturating_sub(before.softirq),
     });
     let seconds = (end - at).as_secs_f64();
     let command_line = text(Path::new("/proc/cmdline")).unwrap_or_default();
@@ -49,9 +53,9 @@ fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
     }
 }
 
-/// Parses the contents of two files of `/proc`. CPUs that are offline are left out, because
+/// Parses the contents of three files of `/proc`. CPUs that are offline are left out, because
 /// `/proc/interrupts` has no column for them.
-pub fn read(interrupts: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
+pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
     let online: Vec<usize> = cpus_in_header(interrupts);
     // The row of the timer interrupts is named LOC on x86. On other machines the row's description
     // contains the name of the timer's driver.
@@ -59,14 +63,22 @@ pub fn read(interrupts: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
         name == "LOC" || rest.contains("arch_timer") || rest.contains("timer-")
     });
     let local = local.ok_or("/proc/interrupts has no timer interrupt that is known here")?;
+    let columns = cpus_in_header(softirqs);
+    let softirq = |name: &str, cpu: usize| {
+        let row = row(softirqs, |found, _| found == name)?;
+        row.get(columns.iter().position(|&column| column == cpu)?).copied()
+    };
     let cpu = |(at, &cpu): (usize, &usize)| {
         let time = times(stat, cpu).unwrap_or_default();
         CpuCounts {
             timer_interrupts: local.get(at).copied().unwrap_or(0),
+            timer_softirqs: softirq("TIMER", cpu).unwrap_or(0),
+            hrtimer_softirqs: softirq("HRTIMER", cpu).unwrap_or(0),
             // Only the first eight columns: the last two are the time of guests, which is already
             // included in the first two.
             time: time.iter().take(8).sum(),
             idle: time.iter().skip(3).take(2).sum(),
+            softirq: time.get(6).copied().unwrap_or(0),
         }
     };
     Ok(online.iter().enumerate().map(cpu).collect())
@@ -100,18 +112,22 @@ mod tests {
 
     const INTERRUPTS: &str = "           CPU0       CPU2\n  1:  5  6  IO-APIC  timer\n\
                               LOC:     384416     393378   Local timer interrupts\n";
+    const SOFTIRQS: &str = "           CPU0       CPU1       CPU2\n          HI: 0 0 0\n       \
+                            TIMER:      31615      42689      32667\n     HRTIMER:  1  2  3\n";
     const STAT: &str = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 10 0 20 60 5 1 4 0 9 9\n\
                         cpu1 1 1 1 1 1 1 1 1 0 0\ncpu2 0 0 0 50 0 0 50 0 0 0\n";
 
-    /// Goal: columns are found by the number of the CPU. `/proc/stat` has lines for offline CPUs,
-    /// too.
+    /// Goal: columns are found by the number of the CPU. `/proc/softirqs` has columns for offline
+    /// CPUs too, so a CPU's column is at different places in the files.
     #[test]
     fn counters_are_found_by_cpu() {
-        let cpus = read(INTERRUPTS, STAT).unwrap();
+        let cpus = read(INTERRUPTS, SOFTIRQS, STAT).unwrap();
         assert_eq!(cpus.len(), 2, "the second is offline");
         assert_eq!((cpus[0].timer_interrupts, cpus[1].timer_interrupts), (384_416, 393_378));
-        assert_eq!((cpus[0].time, cpus[0].idle), (100, 65));
-        assert_eq!((cpus[1].time, cpus[1].idle), (100, 50));
+        assert_eq!((cpus[0].timer_softirqs, cpus[1].timer_softirqs), (31_615, 32_667));
+        assert_eq!((cpus[0].hrtimer_softirqs, cpus[1].hrtimer_softirqs), (1, 3));
+        assert_eq!((cpus[0].time, cpus[0].idle, cpus[0].softirq), (100, 65, 4));
+        assert_eq!((cpus[1].time, cpus[1].idle, cpus[1].softirq), (100, 50, 50));
     }
 
     #[test]
@@ -124,8 +140,8 @@ mod tests {
 
     #[test]
     fn an_unknown_timer_interrupt_is_an_error() {
-        assert!(read("CPU0\n 1: 5 other\n", STAT).is_err());
+        assert!(read("CPU0\n 1: 5 other\n", SOFTIRQS, STAT).is_err());
         let arm = "     CPU0 CPU1\n 11: 7 8 GICv3 27 Level arch_timer\n";
-        assert_eq!(read(arm, STAT).unwrap()[1].timer_interrupts, 8);
+        assert_eq!(read(arm, SOFTIRQS, STAT).unwrap()[1].timer_interrupts, 8);
     }
 }

@@ -1,16 +1,18 @@
 //! Gathers the data that the chosen checks need, and nothing else.
 //!
 //! The kernel's counters and the recording of timer events cover the same time, during which this
-//! process only sleeps. Reading the clock causes load itself, so it follows after that time and
-//! does not appear in the counts.
+//! process only sleeps. Reading clocks and measuring how exactly threads sleep cause load
+//! themselves, so they follow after that time and do not appear in the counts.
 
 pub mod clock;
 pub mod counted;
+pub mod log;
 
 use super::checks::{Check, Need};
-use super::facts::{Facts, Quota, RecordedTimers, Seen};
+use super::facts::{Facts, Quota, RecordedTimers, Seen, Sleeps};
+use crate::latency::{self, Plan, Sleeper, Until};
 use crate::measure::{cpus, disturbance, wait};
-use crate::progress::Progress;
+use crate::progress::{Hidden, Progress};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,7 +35,7 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     let mut facts = Facts::unseen(cpus().len(), "not looked at");
     facts.busy = disturbance();
     let is_watched = needs(Need::Counted) || needs(Need::Recorded);
-    progress.begin("looking", 3);
+    progress.begin("looking", 1 + 3);
     if is_watched {
         watch(needs(Need::Counted), needs(Need::Recorded), look, &mut facts);
     }
@@ -42,11 +44,21 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
         facts.clock_source = clock::source();
     }
     if needs(Need::ClockRead) {
-        facts.clock_read_ns = clock::read_ns(cpus()[0], &clock::monotonic);
+        facts.clock_read = clock::read_cost(&cpus(), &clock::monotonic);
     }
     progress.step();
+    if needs(Need::Log) {
+        facts.log = log::read(Path::new("/dev/kmsg"));
+    }
     if needs(Need::Quotas) {
         facts.quotas = quotas();
+    }
+    if needs(Need::Slack) {
+        facts.slack_ns = slack();
+    }
+    progress.step();
+    if needs(Need::Sleeps) {
+        facts.sleeps = sleeps(look.duration);
     }
     progress.step();
     facts
@@ -74,6 +86,11 @@ fn quotas() -> Seen<Vec<Quota>> {
         Some(Quota { group: group.path, quota_us, period_us, counters })
     };
     Ok(groups.filter_map(quota).collect())
+}
+
+fn slack() -> Seen<u64> {
+    let text = text(Path::new("/proc/self/timerslack_ns"))?;
+    text.trim().parse().map_err(|_| format!("/proc/self/timerslack_ns is no number: {text:?}"))
 }
 
 fn text(path: &Path) -> Seen<String> {
@@ -127,4 +144,33 @@ fn names(trace: &Trace) -> BTreeMap<u32, String> {
     }
     names.retain(|_, name| !name.is_empty());
     names
+}
+
+const INTERVAL_US: u64 = 1_000;
+
+/// The longest time for which to measure how exactly a thread sleeps. In a second it wakes a
+/// thousand times, which is enough for a verdict.
+const DURATION_MAX: Duration = Duration::from_secs(1);
+
+fn sleeps(duration: Duration) -> Seen<Sleeps> {
+    let plan = Plan {
+        interval: Duration::from_micros(INTERVAL_US),
+        threads: vec![None],
+        slack_ns: 1,
+        until: Until { loops: None, duration: Some(duration.min(DURATION_MAX)) },
+        ..Plan::default()
+    };
+    let slices = latency::measure(&[Sleeper::ClockNanosleep], &plan, 1, &Hidden);
+    let slices = slices.map_err(|error| error.to_string())?;
+    let tally = slices.into_iter().next().map(|slice| slice.tally).unwrap_or_default();
+    if tally.lateness.is_empty() {
+        return Err("too short to sleep even once; look for longer (-D)".to_string());
+    }
+    Ok(Sleeps {
+        interval_us: INTERVAL_US,
+        wakeups: tally.lateness.len(),
+        missed: tally.missed,
+        p99_ns: tally.lateness.value_at_quantile(0.99),
+        max_ns: tally.lateness.max(),
+    })
 }

@@ -1,7 +1,9 @@
-//! The doctor's check of the kernel's clock: which one it is, and the cost of reading it.
+//! The doctor's checks of the kernel's clock: which one it is, the cost of reading it, and whether
+//! the kernel trusts it.
 
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{Facts, ReadCost};
 use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
+use crate::text::figure;
 
 pub const SOURCE: Check = Check {
     name: "clock-source",
@@ -10,6 +12,24 @@ pub const SOURCE: Check = Check {
     unit: "ns per read",
     needs: &[Need::ClockSource, Need::ClockRead],
     judge: source,
+};
+
+pub const CONTENTION: Check = Check {
+    name: "clock-contention",
+    about: "a clock that CPUs wait for when all read it",
+    study: "clock",
+    unit: "times as long",
+    needs: &[Need::ClockRead],
+    judge: contention,
+};
+
+pub const WATCHDOG: Check = Check {
+    name: "clock-watchdog",
+    about: "a clock that the kernel gave up, or doubts",
+    study: "clock",
+    unit: "messages",
+    needs: &[Need::Log],
+    judge: watchdog,
 };
 
 /// Clock sources that a kernel uses if it has no better one: devices behind a bus, and counters of
@@ -28,9 +48,9 @@ fn source(facts: &Facts) -> Judged<'_> {
     let others = source.available.join(", ");
     let is_device = DEVICES.contains(&source.current.as_str());
     let in_use = format!("{} is in use, of {others}", source.current);
-    let (read_ns, how) = match facts.clock_read_ns {
-        Ok(read_ns) => {
-            (Some(read_ns), format!("{in_use}; median of batches of CLOCK_MONOTONIC reads"))
+    let (read_ns, how) = match facts.clock_read {
+        Ok(ReadCost { alone_ns, .. }) => {
+            (Some(alone_ns), format!("{in_use}; median of batches of CLOCK_MONOTONIC reads"))
         }
         Err(ref why) => (None, format!("{in_use}; reading it was not timed: {why}")),
     };
@@ -48,4 +68,84 @@ fn source(facts: &Facts) -> Judged<'_> {
          hypervisor can offer another clock source, and read the clock less often"
     };
     Ok(Judgement { verdict, figure: read_ns, how, advice: advice.to_string() })
+}
+
+/// The limit for a warning: how many times longer a read of the clock takes if all CPUs read at
+/// once than if one reads alone. The ratio may be two to three without any contention for the
+/// clock: two threads share a core, and a busy processor has a lower frequency than an idle one.
+const CONTENTION_WARN: f64 = 4.0;
+
+/// The limit for the verdict "bad": how many times longer a read takes if all CPUs read at once. If
+/// a device serves one reader at a time, each of N readers waits for the others, and a read takes
+/// about N times as long.
+const CONTENTION_BAD: f64 = 8.0;
+
+fn contention(facts: &Facts) -> Judged<'_> {
+    let cost = facts.clock_read.as_ref()?;
+    let ReadCost { alone_ns, together_ns, threads } = *cost;
+    let times = together_ns / alone_ns.max(f64::MIN_POSITIVE);
+    // With few readers the ratio cannot get high, so the limit depends on the number of readers.
+    let bad = CONTENTION_BAD.min(0.75 * threads as f64).max(2.0);
+    let verdict = match Verdict::from_limits(times, CONTENTION_WARN.min(bad), bad) {
+        // A read that waits for a device takes longer than `READ_WARN_NS`. So these reads do not
+        // wait, however high the ratio is.
+        _ if together_ns < READ_WARN_NS => Verdict::Ok,
+        // A read of less than `READ_BAD_NS` may be slow only because two threads share a core,
+        // which is harmless. So only warn.
+        Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
+        verdict => verdict,
+    };
+    let how = format!(
+        "a read by {threads} threads at once, {} ns, against one alone, {} ns",
+        figure(together_ns),
+        figure(alone_ns)
+    );
+    Judgement::figure(
+        verdict,
+        times,
+        how,
+        "CPUs wait for each other to read the clock: use a clock source that each CPU has for \
+         itself, or let one read it for all (tickless::Combined)",
+    )
+}
+
+/// Messages with which the kernel reports that it no longer uses a clock source, because that was
+/// unreliable.
+const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
+
+/// Messages with which the kernel reports that a check of a clock source found a deviation.
+const DOUBTS: [&str; 5] = [
+    "timekeeping watchdog on",
+    "read-back delay",
+    "Long readout interval",
+    "TSC synchronization",
+    "clocksource: Checking clocksource",
+];
+
+fn watchdog(facts: &Facts) -> Judged<'_> {
+    let log = facts.log.as_ref()?;
+    let with = |words: &'static [&str]| {
+        log.iter().filter(move |line| words.iter().any(|word| line.contains(word)))
+    };
+    // The kernel reports successful checks with some of the same words. Such messages do not count.
+    let is_doubt = |line: &&String| !line.contains("passed") && !line.contains("consistent");
+    let given_up: Vec<&String> = with(&GIVEN_UP).collect();
+    let doubts = with(&DOUBTS).filter(is_doubt).count();
+    let verdict = match (given_up.len(), doubts) {
+        (0, 0) => Verdict::Ok,
+        (0, _) => Verdict::Warn,
+        _ => Verdict::Bad,
+    };
+    let mut how = format!("{} messages of the kernel's log looked through", log.len());
+    if let Some(first) = given_up.first().copied().or_else(|| with(&DOUBTS).find(is_doubt)) {
+        how = format!("{how}; the first: {first}");
+    }
+    let messages = with(&DOUBTS).filter(is_doubt).filter(|line| !given_up.contains(line)).count();
+    Judgement::figure(
+        verdict,
+        (given_up.len() + messages) as f64,
+        how,
+        "the CPU's counter was given up or doubted: look for a newer firmware, for suspended or \
+         overcommitted virtual CPUs, and at which clock source is left (clock-source)",
+    )
 }

@@ -21,7 +21,7 @@ pub const STUDY: Study = Study {
     cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
-    checks: &[doctor::SOURCE],
+    checks: &[doctor::SOURCE, doctor::CONTENTION, doctor::WATCHDOG],
 };
 
 const NEEDS: [&str; 3] = ["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"];

@@ -1,4 +1,5 @@
-//! The doctor's checks for needless work: ticks on idle CPUs, and threads that every tick wakes.
+//! The doctor's checks for needless work: softirqs, ticks on idle CPUs, threads that every tick
+//! wakes.
 
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
 use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
@@ -6,6 +7,24 @@ use crate::text::figure;
 use std::collections::BTreeMap;
 use tickless_core::time::CpuId;
 use tickless_trace::read::{Event, EventKind};
+
+pub const SOFTIRQ: Check = Check {
+    name: "timer-softirq",
+    about: "CPU time that goes to softirqs",
+    study: "deferred",
+    unit: "% of CPU time",
+    needs: &[Need::Counted],
+    judge: softirq,
+};
+
+pub const EMPTY_SOFTIRQS: Check = Check {
+    name: "expiry-wakes",
+    about: "ticks that raise the timer softirq, whether or not something expired",
+    study: "deferred",
+    unit: "% of interrupts",
+    needs: &[Need::Counted],
+    judge: empty_softirqs,
+};
 
 pub const IDLE_TICKS: Check = Check {
     name: "idle-ticks",
@@ -24,6 +43,80 @@ pub const TICK_WAKERS: Check = Check {
     needs: &[Need::Recorded],
     judge: tick_wakers,
 };
+
+/// The limit for a warning, in percent of CPU time. Up to this, softirq time is normal for a
+/// server, which handles packets in softirqs.
+const SOFTIRQ_WARN: f64 = 10.0;
+/// The limit for the verdict "bad", in percent of CPU time: other work is delayed, because the
+/// scheduler does not control the time of softirqs.
+const SOFTIRQ_BAD: f64 = 30.0;
+
+/// With fewer timer softirqs than this per CPU and second, the softirq time has other causes than
+/// timers.
+const SOFTIRQ_TIMERS: f64 = 1_000.0;
+
+fn softirq(facts: &Facts) -> Judged<'_> {
+    let counted = facts.counted.as_ref()?;
+    let sum = |of: fn(&crate::doctor::facts::CpuCounts) -> u64| -> f64 {
+        counted.cpus.iter().map(of).sum::<u64>() as f64
+    };
+    let percent = 100.0 * sum(|cpu| cpu.softirq) / sum(|cpu| cpu.time).max(1.0);
+    let each = counted.seconds.max(1e-3) * counted.cpus.len().max(1) as f64;
+    let (timer, hrtimer) =
+        (sum(|cpu| cpu.timer_softirqs) / each, sum(|cpu| cpu.hrtimer_softirqs) / each);
+    let verdict = match Verdict::from_limits(percent, SOFTIRQ_WARN, SOFTIRQ_BAD) {
+        _ if timer + hrtimer < SOFTIRQ_TIMERS => Verdict::Ok,
+        verdict => verdict,
+    };
+    let how = format!(
+        "softirq time in /proc/stat over {:.1} s; TIMER raised {} times, HRTIMER {} times on each \
+         CPU and second (/proc/softirqs)",
+        counted.seconds,
+        figure(timer),
+        figure(hrtimer)
+    );
+    Judgement::figure(
+        verdict,
+        percent,
+        how,
+        "timers expire in softirqs that take much time: see whose in `tickless replay` of a \
+         recording (armed most), and let callbacks hand their work to threads",
+    )
+}
+
+/// Limits for the percentage of timer interrupts that raise the timer softirq. If only expired
+/// timers raise it, about a tenth do.
+const RAISED_BAD: f64 = 90.0;
+const RAISED_WARN: f64 = 70.0;
+
+/// The fewest interrupts per CPU and second for a verdict. With fewer, the CPU may be idle and wake
+/// only when a timer expires, so that nearly all interrupts rightly raise the softirq.
+const INTERRUPTS_ENOUGH: f64 = 80.0;
+
+fn empty_softirqs(facts: &Facts) -> Judged<'_> {
+    let counted = facts.counted.as_ref()?;
+    let interrupts: u64 = counted.cpus.iter().map(|cpu| cpu.timer_interrupts).sum();
+    let raised: u64 = counted.cpus.iter().map(|cpu| cpu.timer_softirqs).sum();
+    let rate = interrupts as f64 / counted.seconds.max(1e-3) / counted.cpus.len().max(1) as f64;
+    let percent = 100.0 * raised as f64 / interrupts.max(1) as f64;
+    let verdict = match Verdict::from_limits(percent, RAISED_WARN, RAISED_BAD) {
+        _ if rate < INTERRUPTS_ENOUGH => Verdict::Ok,
+        verdict => verdict,
+    };
+    let how = format!(
+        "{raised} TIMER softirqs for {interrupts} timer interrupts in {:.1} s (/proc/softirqs, \
+         LOC in /proc/interrupts)",
+        counted.seconds
+    );
+    Judgement::figure(
+        verdict,
+        percent,
+        how,
+        "nearly every tick raises the softirq, as if something always expired: kernels before \
+         5.5 or so, and real-time kernels whose expiry thread wakes each time, do that; use a \
+         newer one, or see in a recording what expires so often",
+    )
+}
 
 /// A CPU that is idle for at least this share of the time counts as idle.
 const IDLE_SHARE: f64 = 0.95;

@@ -20,7 +20,7 @@ pub const STUDY: Study = Study {
     cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
-    checks: &[doctor::IDLE_TICKS, doctor::TICK_WAKERS],
+    checks: &[doctor::SOFTIRQ, doctor::EMPTY_SOFTIRQS, doctor::IDLE_TICKS, doctor::TICK_WAKERS],
 };
 
 const NEEDS: [&str; 3] = ["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"];

@@ -1,5 +1,5 @@
-//! The doctor's checks for the CPU quotas of cgroups: groups that use theirs up, and groups that
-//! are refilled together.
+//! The doctor's checks for timers with the same period that expire together: those that refill the
+//! CPU quotas of cgroups, and any others.
 
 use crate::doctor::facts::{Facts, Quota};
 use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
@@ -26,8 +26,28 @@ pub const QUOTAS: Check = Check {
     judge: quotas,
 };
 
+pub const ALIGNED: Check = Check {
+    name: "aligned-timers",
+    about: "other timers of one period that expire together",
+    study: "phase",
+    unit: "% together",
+    needs: &[Need::Recorded],
+    judge: aligned,
+};
+
 /// The kernel's function that refills a cgroup's CPU quota.
 const REFILL: &str = "sched_cfs_period_timer";
+
+/// Callbacks of timers that the kernel has once for each CPU, such as the tick. They expire
+/// together on all CPUs unless the kernel skews them, and take little time, so they are not
+/// reported.
+const TOGETHER_ON_PURPOSE: [&str; 5] = [
+    "tick_nohz_handler",
+    "tick_sched_timer",
+    "watchdog_timer_fn",
+    "perf_mux_hrtimer_handler",
+    "dl_task_timer",
+];
 
 /// The limit for a warning: the percentage of expiries that are within a hundredth of the
 /// period of another timer's expiry. A few percent occur by chance.
@@ -109,6 +129,26 @@ fn quotas(facts: &Facts) -> Judged<'_> {
         how,
         "groups that are refilled together run together and starve together: give one another \
          period (a few percent off is enough), or make it anew, which draws another phase",
+    )
+}
+
+fn aligned(facts: &Facts) -> Judged<'_> {
+    let recorded = facts.recorded.as_ref()?;
+    let is_other = |overlap: &&Overlap| {
+        overlap.function != REFILL && !TOGETHER_ON_PURPOSE.contains(&overlap.function.as_str())
+    };
+    let others: Vec<&Overlap> = recorded.summary.overlap.iter().filter(is_other).collect();
+    let Some(worst) = worst(&others) else {
+        let how = "no two high-resolution timers of one function and one period in the recording, \
+                   the kernel's own for each CPU aside";
+        return Judgement::figure(Verdict::Ok, 0.0, how, "");
+    };
+    Judgement::figure(
+        Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
+        percent(worst),
+        describe(worst),
+        "timers of one period that begin together stay together: start each at another point of \
+         its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
     )
 }
 

@@ -23,7 +23,7 @@ pub const STUDY: Study = Study {
     cells: model::cells,
     sim: sim::run,
     live: live::run,
-    checks: &[doctor::THROTTLED, doctor::QUOTAS],
+    checks: &[doctor::THROTTLED, doctor::QUOTAS, doctor::ALIGNED],
 };
 
 const NEEDS: [&str; 2] = ["workload.hz", "workload.work_s"];

@@ -1,0 +1,112 @@
+//! The option `--break` of `tickless latency`: records the kernel until a wakeup is too late, keeps
+//! the trace, and explains the wakeup.
+
+use crate::command::{Failure, complain};
+use crate::record::Output;
+use serde::Serialize;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tickless_core::time::Ns;
+use tickless_lab::latency::{Break, Sample};
+use tickless_trace::Trace;
+use tickless_trace::late::{
+    CauseShare, EVENTS, Hop, SeenWakeup, Selection, explain, explain_wakeup,
+};
+use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Tracefs};
+
+/// The size of the kernel's trace buffer for each CPU. It has room for the last hundred thousand
+/// events or so, about 100 ms on the busiest machine.
+const BUFFER_KB: u64 = 4 << 10;
+
+#[derive(Debug)]
+pub(super) struct Breaking {
+    above: Ns,
+    output: Output,
+    path: PathBuf,
+    recording: Recording,
+    before: IdleStops,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Broken {
+    pub(super) above_ns: u64,
+    pub(super) late_ns: u64,
+    deadline_ns: u64,
+    pub(super) thread: u32,
+    pub(super) file: String,
+    /// The steps from the deadline to the running thread; `None` if the trace does not contain this
+    /// wakeup.
+    pub(super) hops: Option<Vec<Hop>>,
+    /// The causes of lateness, over all wakeups in the trace that were later than `above_ns`.
+    pub(super) causes: Vec<CauseShare>,
+}
+
+pub(super) fn failure(error: RecordError) -> Failure {
+    Failure::new(format_args!(
+        "--break records the kernel: {error}. Without --break nothing is recorded: --limit \
+         max=TIME tells whether a wakeup was later, and needs no rights"
+    ))
+}
+
+impl Breaking {
+    /// Starts to record the kernel. The returned hook stops the recording at the first wakeup that
+    /// is late by more than `above`.
+    pub(super) fn start(
+        above: Duration,
+        path: &Path,
+    ) -> Result<(Breaking, Arc<Break>), RecordError> {
+        let tracefs = Tracefs::find()?;
+        let output = Output::open(path)?;
+        let more = tracefs.having(&EVENTS);
+        let options = Options { buffer_kb: Some(BUFFER_KB), more };
+        let program = std::env::current_exe().ok();
+        let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
+        recording.notes().iter().for_each(complain);
+        let freezer = recording.freezer()?;
+        let before = IdleStops::now();
+        recording.start()?;
+        let above = Ns::from_duration(above);
+        let at_break = Arc::new(Break::new(above.to_duration(), move || freezer.freeze()));
+        Ok((Breaking { above, output, path: path.into(), recording, before }, at_break))
+    }
+
+    pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, RecordError> {
+        let Breaking { above, output, path, recording, before } = self;
+        let Some(Sample { thread, deadline, now }) = sample else {
+            output.abandon();
+            return Ok(None);
+        };
+        let mut text = Vec::new();
+        recording.write("tickless latency --break", &before, &mut text)?;
+        drop(recording);
+        output.replace(|out| {
+            let error = |error| RecordError::Output { path: PathBuf::new(), error };
+            out.write_all(&text).map_err(error)
+        })?;
+        let file = path.display().to_string();
+        let late_ns = (now - deadline).as_nanos() as u64;
+        let broken = Broken {
+            above_ns: above.0,
+            late_ns,
+            deadline_ns: deadline.as_nanos(),
+            thread,
+            file: file.clone(),
+            hops: None,
+            causes: Vec::new(),
+        };
+        let trace = match Trace::parse(&file, Cursor::new(text)) {
+            Ok(trace) => trace,
+            Err(error) => {
+                complain(error);
+                return Ok(Some(broken));
+            }
+        };
+        trace.messages().for_each(complain);
+        let wakeup = SeenWakeup { thread, deadline: deadline.into(), seen: now.into() };
+        let hops = explain_wakeup(&trace, wakeup).map(|sleep| sleep.hops);
+        let causes = explain(&trace, above, &Selection::default()).causes;
+        Ok(Some(Broken { hops, causes, ..broken }))
+    }
+}
