@@ -158,8 +158,8 @@ impl Ebpf {
         })
     }
 
-    /// Ends the current sample of the programs' CPU time after [`SAMPLE_NS`], or begins the next
-    /// sample [`PAUSE_NS`] after the last one. Call this several times a second.
+    /// Ends the current sample of the programs' CPU time after 50 ms, or begins the next
+    /// sample 450 ms after the last one. Call this several times a second.
     pub fn poll(&mut self) {
         let now = time(ClockId::Monotonic).0;
         match self.sample.running.take() {
