@@ -13,6 +13,7 @@ mod library;
 mod primitives;
 pub mod simulate;
 
+use primitives::SlotOrder;
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -119,6 +120,9 @@ pub enum Scene {
     /// One side puts numbers into a ring buffer of 64, the other side takes them out. Measured in
     /// nanoseconds for each number.
     Queue,
+    /// [`Queue`](Scene::Queue), but each number has a line of its own, and the lines follow each
+    /// other in random order, so that a prefetcher cannot bring the next one.
+    QueueApart,
     /// One side arms a timer of the timer library on its own CPU's base; the other side cancels it
     /// with a cancel that would wait for a running callback. Measured in nanoseconds for each
     /// cancel, including one reading of the clock.
@@ -136,12 +140,13 @@ impl Scene {
     pub const FITTED: [Scene; 3] = [Scene::Transfer, Scene::PingPong, Scene::OwnTimer];
 
     /// The scenes of two CPUs whose times are predicted by simulation, and not used by the fit.
-    pub const PREDICTED: [Scene; 8] = [
+    pub const PREDICTED: [Scene; 9] = [
         Scene::PingPongByExchange,
         Scene::Counter,
         Scene::TicketLock,
         Scene::SeqLock,
         Scene::Queue,
+        Scene::QueueApart,
         Scene::Cancel,
         Scene::ClockDirect,
         Scene::ClockCombined,
@@ -169,6 +174,7 @@ impl Scene {
             Scene::TicketLockByAll => "ticket_lock.holding_by_all",
             Scene::SeqLock => "seqlock.read",
             Scene::Queue => "queue.item",
+            Scene::QueueApart => "queue.item_apart",
             Scene::Cancel => "cancel.another_cpus_timer",
             Scene::ClockDirect => "clock.direct.value",
             Scene::ClockCombined => "clock.combined.value",
@@ -188,7 +194,8 @@ impl Scene {
                 primitives::ticket_lock::<W>(sides, rounds)
             }
             Scene::SeqLock => primitives::seq_lock::<W>(rounds),
-            Scene::Queue => primitives::queue::<W>(rounds),
+            Scene::Queue => primitives::queue::<W>(rounds, SlotOrder::Ascending),
+            Scene::QueueApart => primitives::queue::<W>(rounds, SlotOrder::Random),
             Scene::Cancel => library::cancel_across::<W>(rounds),
             Scene::ClockDirect => library::clock::<W>(ReadPolicy::Direct, rounds / 4),
             Scene::ClockCombined => library::clock::<W>(ReadPolicy::Combined, rounds / 4),

@@ -156,18 +156,38 @@ pub(super) fn seq_lock<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-pub(super) fn queue<W: Backend>(rounds: u64) -> Play {
+/// Where the slots of the ring buffer lie that follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SlotOrder {
+    /// Eight to a line, the lines in ascending order.
+    Ascending,
+    /// Each on a line of its own, the lines in random order.
+    Random,
+}
+
+pub(super) fn queue<W: Backend>(rounds: u64, order: SlotOrder) -> Play {
     const SLOTS: u64 = 64;
     const SLOTS_A_LINE: u64 = 8;
     let (gate, head, tail) = (Gate::<W>::new(2), word::<W>(), word::<W>());
     let line =
         |_| Line(array::from_fn::<W::Word, { SLOTS_A_LINE as usize }, _>(|_| W::Word::new(0)));
-    let lines: Vec<_> = (0..SLOTS / SLOTS_A_LINE).map(line).collect();
+    let (lines, places): (u64, Vec<(u64, u64)>) = match order {
+        SlotOrder::Ascending => {
+            let place = |at| (at / SLOTS_A_LINE, at % SLOTS_A_LINE);
+            (SLOTS / SLOTS_A_LINE, (0..SLOTS).map(place).collect())
+        }
+        SlotOrder::Random => {
+            let next = cycle(SLOTS);
+            let walk = std::iter::successors(Some(0), |&at| Some(next[at as usize]));
+            (SLOTS, walk.take(SLOTS as usize).map(|line| (line, 0)).collect())
+        }
+    };
+    let lines: Vec<_> = (0..lines).map(line).collect();
     Arc::new(move || {
         let begun = gate.enter();
         for number in 0..rounds {
-            let at = number % SLOTS;
-            let slot = &lines[(at / SLOTS_A_LINE) as usize][(at % SLOTS_A_LINE) as usize];
+            let (line, slot) = places[(number % SLOTS) as usize];
+            let slot = &lines[line as usize][slot as usize];
             if W::side() == 0 {
                 wait_for::<W, _>(|| (number - tail.load(Ordering::Acquire) < SLOTS).then_some(()));
                 slot.store(number, Ordering::Relaxed);
