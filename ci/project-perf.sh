@@ -112,5 +112,5 @@ for at in "${!columns[@]}"; do
     END { printf "%-60s %s (%s to %s)\n", what, value[int((NR + 1) / 2)], value[1], value[NR] }'
 done
 echo "in which functions the samples of timer code of the last turn were, % of CPU time"
-grep '^function' "$work/$turns.once" | sort -k2 -gr | head -20 |
+awk '/^function/' "$work/$turns.once" | sort -k2 -gr | head -20 |
   awk '{ printf "%8.3f %s\n", 100 * $2, $3 }'
