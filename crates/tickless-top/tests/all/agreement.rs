@@ -20,7 +20,7 @@ use tickless_top::snapshot::{Counts, Snapshot};
 use tickless_top::table::{By, between};
 use tickless_trace::Trace;
 use tickless_trace::read::{Context, Event, NameId, Record, TimerAddr};
-use tickless_trace::record::{Options, Recording, Tracefs};
+use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
 
 /// One test runs at a time, because the comparison includes all CPUs.
 pub static TURN: Mutex<()> = Mutex::new(());
@@ -183,9 +183,9 @@ fn agrees(what: &str, recorded: u64, [least, most]: [u64; 2]) -> bool {
 /// Goal: the programs count a load as its recording shows it, within 2 %. Method: both run at once,
 /// so that they see the same events, on one CPU after the other. Other processes run while a
 /// snapshot is taken: the recording may have anything from what eBPF counts in the shorter of two
-/// spans to what it counts in the longer. On a busy machine a recording has fewer re-armings and
-/// device writes at times, for a reason that is not known. So of ten comparisons on a CPU one must
-/// agree, and of all comparisons one in the device writes.
+/// spans to what it counts in the longer. A busy machine may disturb a comparison, so one of ten on
+/// a CPU must agree in all but the device writes, and one of all in these. Some kernels record
+/// nothing of a CPU's idle thread, which writes to the device: then device writes are not compared.
 #[test]
 fn counts_agree_with_a_recording() {
     let _turn = TURN.lock();
@@ -221,6 +221,7 @@ fn counts_agree_with_a_recording() {
 /// Runs the load on a CPU. Returns whether the device writes agree, after whether all else does.
 fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
     let early = ebpf.snapshot().unwrap();
+    let idle = IdleStops::now();
     recording.start().unwrap();
     let from = ebpf.snapshot().unwrap();
     let loads = thread::spawn(move || {
@@ -234,7 +235,9 @@ fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
     recording.stop().unwrap();
     let last = ebpf.snapshot().unwrap();
     assert_eq!((last.refused, recording.statistics().dropped()), (0, 0));
-    let trace = Trace::parse("t", recording.text("a load").unwrap()).unwrap();
+    let mut text = Vec::new();
+    let unseen = recording.write("a load", &idle, &mut text).unwrap();
+    let trace = Trace::parse("t", &text[..]).unwrap();
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let running = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
     let mine = running.chain(THREADS.lock().unwrap().drain(..)).collect();
@@ -253,8 +256,11 @@ fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
         agrees("idle wakeups", recorded.idle_wakeups, all(|it| it.idle_wakeups)),
     ];
     let writes = agrees("device writes", recorded.device_writes, all(|it| it.device_writes));
+    if !unseen.is_empty() {
+        eprintln!("the kernel recorded nothing of the idle threads of {unseen:?}");
+    }
     assert!(recorded.arms > 2_000 && recorded.rearms > 100 && recorded.expiries >= 1_000);
-    (rest == [true; 5], writes)
+    (rest == [true; 5], writes || !unseen.is_empty())
 }
 
 #[test]
