@@ -185,7 +185,8 @@ fn agrees(what: &str, recorded: u64, [least, most]: [u64; 2]) -> bool {
 /// snapshot is taken: the recording may have anything from what eBPF counts in the shorter of two
 /// spans to what it counts in the longer. A busy machine may disturb a comparison, so one of ten on
 /// a CPU must agree in all but the device writes, and one of all in these. Some kernels record
-/// nothing of a CPU's idle thread, which writes to the device: then device writes are not compared.
+/// nothing of a CPU's idle thread, which writes to the device, and whose removals of timers show
+/// which armings are re-armings: then these two are not compared.
 #[test]
 fn counts_agree_with_a_recording() {
     let _turn = TURN.lock();
@@ -250,7 +251,7 @@ fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
     let all = |figure| counted(|_| true, figure);
     let rest = [
         agrees("arms", recorded.arms, mine(|it| it.arms)),
-        agrees("re-armings", recorded.rearms, mine(|it| it.rearms)),
+        agrees("re-armings", recorded.rearms, mine(|it| it.rearms)) || !unseen.is_empty(),
         agrees("cancels", recorded.cancelled(), mine(Counts::cancelled)),
         agrees("expiries", recorded.expiries, mine(|it| it.expiries)),
         agrees("idle wakeups", recorded.idle_wakeups, all(|it| it.idle_wakeups)),
