@@ -106,7 +106,7 @@ fn tables_fit_a_terminal() {
 fn lazy_rearming_saves_device_writes() {
     let rearm = Live::of("rearm");
     // Not zero: on a busy machine the driver may check a deadline during the measurement.
-    assert!(rearm.value("lazy.device_writes_per_round_trip") < 0.1);
+    assert!(rearm.value("lazy.device_writes_per_round_trip") < 0.02);
     assert!(rearm.value("eager.device_writes_per_round_trip") >= 2.0);
     let gap = rearm.cell("gap.eager_over_lazy");
     assert!(gap["low"].as_f64() < gap["high"].as_f64(), "a gap without its spread: {gap}");

@@ -186,7 +186,7 @@ fn agrees(what: &str, recorded: u64, [least, most]: [u64; 2]) -> bool {
 /// spans to what it counts in the longer. A busy machine may disturb a comparison, so one of ten on
 /// a CPU must agree in all but the device writes, and one of all in these. Some kernels record
 /// nothing of a CPU's idle thread, which writes to the device, and whose removals of timers show
-/// which armings are re-armings: then these two are not compared.
+/// which armings are re-armings: then the recording may have fewer of these two, but not more.
 #[test]
 fn counts_agree_with_a_recording() {
     let _turn = TURN.lock();
@@ -249,19 +249,21 @@ fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
     };
     let mine = |figure| counted(|pid| pid == std::process::id(), figure);
     let all = |figure| counted(|_| true, figure);
+    // What the idle threads did is missing then, so there may be fewer, but never more.
+    let seen = |[least, most]: [u64; 2]| [if unseen.is_empty() { least } else { 0 }, most];
     let rest = [
         agrees("arms", recorded.arms, mine(|it| it.arms)),
-        agrees("re-armings", recorded.rearms, mine(|it| it.rearms)) || !unseen.is_empty(),
+        agrees("re-armings", recorded.rearms, seen(mine(|it| it.rearms))),
         agrees("cancels", recorded.cancelled(), mine(Counts::cancelled)),
         agrees("expiries", recorded.expiries, mine(|it| it.expiries)),
         agrees("idle wakeups", recorded.idle_wakeups, all(|it| it.idle_wakeups)),
     ];
-    let writes = agrees("device writes", recorded.device_writes, all(|it| it.device_writes));
+    let writes = agrees("device writes", recorded.device_writes, seen(all(|it| it.device_writes)));
     if !unseen.is_empty() {
         eprintln!("the kernel recorded nothing of the idle threads of {unseen:?}");
     }
     assert!(recorded.arms > 2_000 && recorded.rearms > 100 && recorded.expiries >= 1_000);
-    (rest == [true; 5], writes || !unseen.is_empty())
+    (rest == [true; 5], writes)
 }
 
 #[test]
