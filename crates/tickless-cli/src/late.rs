@@ -4,6 +4,7 @@ use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
 use crate::record::command::{End, Waiting};
+use crate::selection::ThreadArgs;
 use crate::traces;
 use clap::ArgGroup;
 use std::io::{self, Write};
@@ -42,15 +43,8 @@ pub struct LateArgs {
     /// Explain sleeps that end later than this
     #[arg(long, value_name = "TIME", value_parser = parse_with_unit, default_value = "200us")]
     threshold: Duration,
-    /// Only threads of processes whose name has this in it
-    #[arg(long, value_name = "NAME")]
-    process: Option<String>,
-    /// Only the process, or the thread, with this number
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-    /// Only threads whose name has this in it
-    #[arg(long, value_name = "NAME")]
-    thread: Option<String>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// Explain also sleeps of the kernel's threads, and those that the timer wheel rounded up
     ///
     /// Otherwise they are counted.
@@ -68,12 +62,7 @@ impl Command for LateArgs {
             None => self.watch()?,
         };
         trace.messages().for_each(complain);
-        let selection = Selection {
-            process: self.process.clone(),
-            pid: self.pid,
-            thread: self.thread.clone(),
-            folds: !self.all,
-        };
+        let selection = Selection { folds: !self.all, ..self.threads.selection() };
         let threshold = Ns::from_duration(self.threshold);
         let late = Late { is_partial, ..explain(&trace, threshold, &selection) };
         print(&late, self.format)?;

@@ -22,6 +22,7 @@ mod quota;
 mod record;
 mod replay;
 mod report;
+mod selection;
 mod study;
 mod sweep;
 mod top;

@@ -5,13 +5,13 @@ mod page;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::parse_with_unit;
 use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
+use crate::selection::ThreadArgs;
 use crate::traces;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::text::time;
-use tickless_trace::late::Selection;
 use tickless_trace::quota::{Least, Prediction, RecordedLimit, Request, Setting, predict};
 
 /// Predict what another CPU limit would have done to a recorded group of threads
@@ -33,15 +33,8 @@ pub struct QuotaArgs {
     /// The control group of the trace, by the end of its path
     #[arg(long, value_name = "PATH")]
     cgroup: Option<String>,
-    /// Threads of processes whose name has this in it, instead of a group
-    #[arg(long, value_name = "NAME")]
-    process: Option<String>,
-    /// The process, or the thread, with this number, instead of a group
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-    /// Threads whose name has this in it, instead of a group
-    #[arg(long, value_name = "NAME")]
-    thread: Option<String>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// Limits in CPUs, as Kubernetes counts: 1.5 is 150 ms in 100 ms; from the mean use if left out
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = positive)]
     limit: Vec<f64>,
@@ -88,12 +81,7 @@ impl Command for QuotaArgs {
         trace.messages().for_each(complain);
         let request = Request {
             cgroup: self.cgroup.clone(),
-            selection: Selection {
-                process: self.process.clone(),
-                pid: self.pid,
-                thread: self.thread.clone(),
-                folds: false,
-            },
+            selection: self.threads.selection(),
             cpus: self.cpus.iter().map(|&cpus| cpus.into()).collect(),
             limits: self.limit.clone(),
             periods_us: self.period.iter().map(|period| period.as_micros() as u64).collect(),

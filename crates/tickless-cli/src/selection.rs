@@ -1,0 +1,29 @@
+//! The options that select threads of a trace.
+
+use clap::Args;
+use tickless_trace::late::Selection;
+
+#[derive(Args, Debug)]
+pub struct ThreadArgs {
+    /// Only threads of processes whose name has this in it
+    #[arg(long, value_name = "NAME")]
+    process: Option<String>,
+    /// Only the process, or the thread, with this number
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only threads whose name has this in it
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+}
+
+impl ThreadArgs {
+    /// Returns the selection, without folding any sleeps.
+    pub fn selection(&self) -> Selection {
+        Selection {
+            process: self.process.clone(),
+            pid: self.pid,
+            thread: self.thread.clone(),
+            folds: false,
+        }
+    }
+}
