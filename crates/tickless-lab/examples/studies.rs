@@ -9,7 +9,7 @@
 
 use std::error::Error;
 use tickless_lab::progress::Hidden;
-use tickless_lab::report::readme;
+use tickless_lab::report::draw;
 use tickless_lab::studies::{
     Cell, Effort, Request, Study, World, cancel, clock, phase, rearm, schedule,
 };
@@ -93,7 +93,11 @@ fn slices(like: &Spec) -> Result<Vec<Cell>> {
 fn server() -> Result<()> {
     let request = Request::new(World::Sim, Effort::Normal, 0);
     let study = Study::named("server").ok_or("no such study")?.run(&request, &Hidden)?;
-    println!("{}", readme::plots(&study)?);
+    let mut pictures = Vec::new();
+    for plots in draw::groups(Some(&study), None) {
+        pictures.push((plots[0].1.title.clone(), draw::draw(&plots)?));
+    }
+    println!("{}", draw::beside(study.study, &pictures));
     for Cell { id, value, unit, .. } in study.cells {
         eprintln!("{id:44} {value:>14.3} {unit}");
     }

@@ -31,7 +31,7 @@
 use crate::cost::Costs;
 use crate::cpu_state::Usage;
 use crate::cpu_state::Vector;
-use crate::fault::FaultPlan;
+use crate::fault::Faults;
 use crate::fiber::{self, Fiber, Resumed};
 use crate::machine_state::{MachineState, install, uninstall, with, with_cpu};
 use crate::ps::Ps;
@@ -75,8 +75,8 @@ impl Machine {
         self.change(|state| state.on_return = Some(Rc::new(hook)));
     }
 
-    pub(crate) fn inject(&mut self, faults: FaultPlan) {
-        self.change(|state| state.faults = Some(faults));
+    pub fn inject(&mut self, faults: impl Faults + 'static) {
+        self.change(|state| state.faults = Some(Box::new(faults)));
     }
 
     /// Switches a CPU on, which then runs `body` on a new fiber. The CPU is switched off when

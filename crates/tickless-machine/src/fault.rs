@@ -1,117 +1,22 @@
-//! The faults of one random test: late, lost and slow interrupts, CPUs that are stopped, a clock
-//! that stops or jumps. None is injected after the test's first part, the safety phase.
+//! Faults that a test injects: late, lost and slow interrupts, CPUs that are stopped, a clock that
+//! stops or jumps.
 
-use crate::fuzz::{FaultCounts, SAFE_UNTIL};
 use crate::irq::Vector;
-use crate::random::Random;
-use std::cell::RefCell;
-use std::rc::Rc;
 use tickless_core::time::Ns;
 
-pub(crate) struct FaultPlan {
-    random: Random,
-    /// The greatest delay of a late interrupt, in nanoseconds. Most interrupts are not late.
-    late_max: u64,
-    /// One in this many timer interrupts is lost; zero if none is.
-    loses_one_in: u64,
-    /// The CPU is stopped in one of this many computations; zero if it never is.
-    steals_one_in: u64,
-    clock_errors: Vec<ClockError>,
-    counts: Rc<RefCell<FaultCounts>>,
-}
-
-/// An interval of true time, `from` to `to`, in which the clock always shows the time `shows`.
-#[derive(Clone, Copy)]
-struct ClockError {
-    from: Ns,
-    to: Ns,
-    shows: Ns,
-}
-
-const SLOW: u64 = 2_000_000;
-const STOLEN_MAX: u64 = 4_000_000;
-const CLOCK_ERROR_MAX: u64 = 2_000_000;
-
-impl FaultPlan {
-    pub(crate) fn draw(random: &mut Random, counts: &Rc<RefCell<FaultCounts>>) -> FaultPlan {
-        let mut pick = |end| random.below(end) as usize;
-        let late_max = [0, 5_000, 50_000][pick(3)];
-        let loses_one_in = [0, 0, 40, 400][pick(4)];
-        let steals_one_in = [0, 50, 500][pick(3)];
-        let clock_errors = pick(3) as u64;
-        let between = SAFE_UNTIL.0 / 3;
-        let clock_errors = (0..clock_errors)
-            .map(|number| {
-                let from = Ns(number * between + random.below(between - CLOCK_ERROR_MAX));
-                let to = from.after(Ns(random.below(CLOCK_ERROR_MAX)));
-                // From `from` to `to` the clock either stands at `from`, and then jumps to the
-                // right time, or has jumped ahead to `to`, where it stands until the right time
-                // reaches it.
-                let shows = if random.below(2) == 0 { from } else { to };
-                ClockError { from, to, shows }
-            })
-            .collect();
-        let own = Random::new(random.draw());
-        let counts = Rc::clone(counts);
-        FaultPlan { random: own, late_max, loses_one_in, steals_one_in, clock_errors, counts }
-    }
-
-    /// Returns true with a probability of one in `times`; never if `times` is zero.
-    fn once_in(&mut self, times: u64) -> bool {
-        times > 0 && self.random.below(times) == 0
-    }
-
-    fn delay(&mut self, most: u64) -> Ns {
-        let late = if self.random.below(4) > 0 { 0 } else { self.random.below(most + 1) };
-        self.counts.borrow_mut().late += u64::from(late > 0);
-        Ns(late)
-    }
-
+pub trait Faults {
     /// Returns the delay of an interrupt that is sent to a CPU at `now`; `None` if it is lost.
-    pub(crate) fn interrupt(&mut self, vector: Vector, now: Ns) -> Option<Ns> {
-        if now >= SAFE_UNTIL {
-            return Some(Ns::ZERO);
-        }
-        // Lose only interrupts that the timer code sends, which must tolerate that. The little
-        // simulated kernel does not tolerate the loss of its own interrupts.
-        if vector == Vector::Look && self.once_in(self.loses_one_in) {
-            self.counts.borrow_mut().lost += 1;
-            return None;
-        }
-        if self.once_in(64) {
-            self.counts.borrow_mut().late += 1;
-            return Some(Ns(SLOW));
-        }
-        Some(self.delay(self.late_max))
-    }
+    fn interrupt(&mut self, vector: Vector, now: Ns) -> Option<Ns>;
 
-    pub(crate) fn device(&mut self, at: Ns) -> Option<Ns> {
-        if at > SAFE_UNTIL {
-            return Some(Ns::ZERO);
-        }
-        if self.once_in(self.loses_one_in) {
-            self.counts.borrow_mut().lost += 1;
-            return None;
-        }
-        Some(self.delay(10 * self.late_max))
-    }
+    /// Returns the delay of the event of a device that is programmed for `at`; `None` if it is
+    /// lost.
+    fn device(&mut self, at: Ns) -> Option<Ns>;
 
     /// Returns for how long a CPU that begins to compute is stopped, as by a hypervisor that runs
     /// another virtual machine. During that time the CPU does nothing and takes no interrupt.
-    pub(crate) fn steal(&mut self, now: Ns) -> Ns {
-        if now >= SAFE_UNTIL || !self.once_in(self.steals_one_in) {
-            return Ns::ZERO;
-        }
-        self.counts.borrow_mut().thefts += 1;
-        Ns(self.random.below(STOLEN_MAX))
-    }
+    fn steal(&mut self, now: Ns) -> Ns;
 
     /// Returns what the cycle counters of all CPUs show at the time `at`. The result never
     /// decreases as `at` grows.
-    pub(crate) fn clock(&mut self, at: Ns) -> Ns {
-        let error = self.clock_errors.iter().find(|error| (error.from..error.to).contains(&at));
-        let Some(error) = error else { return at };
-        self.counts.borrow_mut().wrong_times += 1;
-        error.shows
-    }
+    fn clock(&mut self, at: Ns) -> Ns;
 }

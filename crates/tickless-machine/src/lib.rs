@@ -24,10 +24,9 @@ pub mod cpu;
 mod cpu_state;
 pub mod device;
 pub mod engine;
-mod fault;
+pub mod fault;
 #[expect(unsafe_code, reason = "a fiber suspends itself through a pointer")]
 mod fiber;
-pub mod fuzz;
 pub mod irq;
 mod machine_state;
 pub mod machines;

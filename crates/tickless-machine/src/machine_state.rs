@@ -8,7 +8,7 @@ use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;
 use crate::cpu_state::Vector;
 use crate::cpu_state::{Cpu, Mode};
-use crate::fault::FaultPlan;
+use crate::fault::Faults;
 use crate::fiber::{FiberId, Resumed};
 use crate::order::{Order, before};
 use crate::ps::Ps;
@@ -60,7 +60,7 @@ pub(crate) struct MachineState {
     pub(crate) horizon: Ps,
     pub(crate) handler: Option<Handler>,
     pub(crate) on_return: Option<OnReturn>,
-    pub(crate) faults: Option<FaultPlan>,
+    pub(crate) faults: Option<Box<dyn Faults>>,
     pub(crate) broken_rule: Option<&'static str>,
     pub(crate) nearest: Ps,
     pub(crate) words: HashMap<usize, LineId>,

@@ -11,10 +11,9 @@
 //! - A study that fails does not affect the others: the page shows the error and what to do.
 //! - Files are written completely or not at all.
 
-mod draw;
+pub mod draw;
 pub mod files;
 mod page;
-pub mod readme;
 mod run;
 mod section;
 pub mod sheet;

@@ -5,9 +5,12 @@
 //! simulated, a square and a dashed line measured live, a hollow diamond published. So the origin
 //! of a figure can be seen without colours.
 
+mod beside;
 mod blocks;
 pub mod canvas;
 mod curve;
+
+pub use beside::beside;
 
 use crate::studies::plot::{Plot, Shape};
 use crate::studies::{StudyResult, World};

@@ -1,48 +1,18 @@
-//! Random tests of the timer code on random simulated machines, with injected faults. One test run
-//! is a *history*; an *oracle* checks each callback and each result of a call in it.
-//!
-//! A seed decides everything: the machine (2 to 64 CPUs), the settings, the timers, what each CPU's
-//! program does with its own timers, how long callbacks take, and the faults. A history begins with
-//! the *safety phase*, in which faults are injected. No faults are injected in the *liveness phase*
-//! that follows: every timer that is still armed must fire in bounded time.
-//!
-//! The checkers are independent of the code under test. They see only the calls, their results, and
-//! which callbacks ran:
-//!
-//! - expiry: no callback runs before its time, without an arming, or after a cancel of its arming;
-//!   no timer is lost, and none is late after the last fault;
-//! - cancel: the result of a cancel is what has happened; after a cancel that waits the callback is
-//!   not running; a callback never overlaps itself;
-//! - locks: a CPU never holds two; it holds one when it programs a timer device, and none when it
-//!   interrupts another CPU or runs a callback;
-//! - idle: no CPU sleeps through the first timer of its base;
-//! - bases: [`Bases::check`](tickless_core::bases::Bases::check) succeeds;
-//! - the run ends: no program waits forever.
+//! Runs the history of a seed.
 
-// The guarantees that this checks, by their numbers in the contract: for expiry W1 (never early),
-// X10 (no callback of a cancelled arming), D8 and R13 (no timer or event lost); for cancelling X1
-// (waits for the callback), X2 (callbacks do not overlap); for idle CPUs R1 and R6 (the device is
-// armed for the first timer).
-
-mod oracle;
-mod program;
-
-use crate::engine::{Ended, Machine};
-use crate::fault::FaultPlan;
-use crate::os::{Class, Clocked, Config, IdleSleep, IdleTick, Kernel, Skew};
-use crate::random::Random;
-use crate::spec::Spec;
-use oracle::{Oracle, TestTimer, test_timer};
-use program::Program;
+use super::faults::FaultPlan;
+use super::oracle::{Oracle, TestTimer, test_timer};
+use super::program::Program;
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::io;
 use std::rc::Rc;
 use tickless_core::bases::{Deferral, Settings, WheelEvents};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
-
-pub const MACHINE: &str = "haswell-ex-4s";
+use tickless_machine::engine::{Ended, Machine};
+use tickless_machine::os::{Class, Clocked, Config, IdleSleep, IdleTick, Kernel, Skew};
+use tickless_machine::random::Random;
+use tickless_machine::spec::Spec;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct History {
@@ -68,51 +38,33 @@ pub struct FaultCounts {
     pub noticed: u64,
 }
 
-#[derive(Debug)]
-pub struct Violation {
-    pub seed: u64,
-    pub at: Ns,
-    pub what: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Violation { seed, at, what } = self;
-        write!(
-            f,
-            "at {at:?}: {what}; again with: TICKLESS_SEED={seed} cargo test -p tickless-machine \
-             --test all fuzz"
-        )
-    }
-}
-
-impl std::error::Error for Violation {}
-
-pub(crate) const SAFE_UNTIL: Ns = Ns::from_ms(30);
+pub(super) const SAFE_UNTIL: Ns = Ns::from_ms(30);
 /// No timer is armed for a time that is further in the future than this.
-const FARTHEST: Ns = Ns::from_ms(8);
+pub(super) const FARTHEST: Ns = Ns::from_ms(8);
 /// A timer that fires later than this breaks a rule. It allows for a coarse timer's granularity, a
 /// tick, the callbacks that run before, and the rest of the last fault.
-const LATE_MAX: Ns = Ns::from_ms(12);
+pub(super) const LATE_MAX: Ns = Ns::from_ms(12);
 /// The time by which every timer that was armed in the safety phase must have fired.
-const CHECK_AT: Ns = SAFE_UNTIL.after(FARTHEST).after(LATE_MAX);
+pub(super) const CHECK_AT: Ns = SAFE_UNTIL.after(FARTHEST).after(LATE_MAX);
 /// A CPU that must stay off for the rest of the test run is switched off until this time.
-const LAST_RETURN: Ns = CHECK_AT.after(Ns::from_ms(10));
+pub(super) const LAST_RETURN: Ns = CHECK_AT.after(Ns::from_ms(10));
 /// How late a timer interrupt may be before another CPU treats it as lost.
-const GRACE: Ns = Ns::from_ms(2);
+pub(super) const GRACE: Ns = Ns::from_ms(2);
 
-/// Runs the random test of a seed, on a machine with the prices of `spec` and random numbers of
-/// sockets and cores. Fails with the first broken rule.
-pub fn history(spec: &Spec, seed: u64) -> Result<History, Violation> {
+/// Runs the history of a seed, on a machine with the prices of `spec` and random numbers of sockets
+/// and cores. Returns the first broken rule, with the command that repeats the history.
+pub fn history(spec: &Spec, seed: u64) -> Result<History, String> {
     let oracle = Rc::new(Oracle::default());
     let run = run(spec, seed, &oracle);
-    let found = oracle.take_violation();
-    let violation = |at, what| Violation { seed, at, what };
-    match (found, run) {
-        (Some((at, what)), _) => Err(violation(at, what)),
-        (None, Err(error)) => Err(violation(Ns::ZERO, error.to_string())),
-        (None, Ok(history)) => Ok(history),
-    }
+    let (at, what) = match (oracle.take_violation(), run) {
+        (Some(violation), _) => violation,
+        (None, Err(error)) => (Ns::ZERO, error.to_string()),
+        (None, Ok(history)) => return Ok(history),
+    };
+    Err(format!(
+        "at {at:?}: {what}; again with: TICKLESS_SEED={seed} cargo test -p tickless-machine \
+         --test all fuzz"
+    ))
 }
 
 fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {

@@ -296,94 +296,89 @@ fn tree<'a>(text: &'a str, base: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> u
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const FLOORS: &[Floors] = &[("a", &[&["low"], &["mid", "beside"], &["room"]])];
 
-    const FLOORS: &[Floors] = &[("a", &[&["low"], &["mid", "beside"], &["room"]])];
+/// Returns the breaches in a crate that consists of these files: their lines and what is wrong,
+/// without the text after `;`, which says what to do.
+fn found(floors: &[Floors], files: &[(&str, &str)]) -> Vec<String> {
+    let root = ("lib.rs", "mod low; mod mid; mod beside; mod room; pub use room::two::B;");
+    let source =
+        |(path, text): &(&str, &str)| SourceFile::new(&format!("crates/a/src/{path}"), text);
+    let files: Vec<_> = [root].iter().chain(files).map(source).collect();
+    let place = |breach: &String| {
+        let (place, _) = breach.split_once(';').unwrap();
+        place.trim_start_matches("crates/a/src/").to_string()
+    };
+    arrows(&files, floors).iter().map(place).collect()
+}
 
-    /// Returns the breaches in a crate that consists of these files: their lines and what is wrong,
-    /// without the text after `;`, which says what to do.
-    fn found(floors: &[Floors], files: &[(&str, &str)]) -> Vec<String> {
-        let root = ("lib.rs", "mod low; mod mid; mod beside; mod room; pub use room::two::B;");
-        let source =
-            |(path, text): &(&str, &str)| SourceFile::new(&format!("crates/a/src/{path}"), text);
-        let files: Vec<_> = [root].iter().chain(files).map(source).collect();
-        let place = |breach: &String| {
-            let (place, _) = breach.split_once(';').unwrap();
-            place.trim_start_matches("crates/a/src/").to_string()
-        };
-        arrows(&files, floors).iter().map(place).collect()
+const NONE: [String; 0] = [];
+
+#[test]
+fn arrows_that_lead_down_are_fine() {
+    let beside = "fn a() -> crate::low::A {}\n#[cfg(test)]\nmod tests { use crate::room::B; }";
+    let files = [
+        ("low.rs", "use core::fmt; // crate::room"),
+        ("mid.rs", "use crate::low::{A, B};"),
+        ("beside.rs", beside),
+        ("room/mod.rs", "mod one; mod two; pub use one::A;"),
+        ("room/one.rs", "use crate::{low::A, mid};"),
+        ("room/two.rs", "use super::one::{A, C};\nuse crate::mid::D;"),
+    ];
+    assert_eq!(found(FLOORS, &files), NONE);
+}
+
+#[test]
+fn arrows_that_lead_up_are_found() {
+    for (low, wanted) in [
+        ("\nuse crate::mid::A;", &["low.rs:2: `low` uses `crate::mid::A`"][..]),
+        ("use super::room;", &["low.rs:1: `low` uses `crate::room`"]),
+        ("fn a(b: crate::mid::B) {}", &["low.rs:1: `low` uses `crate::mid::B`"]),
+        // The root is above all.
+        ("use crate::B;", &["low.rs:1: `low` uses `crate::B`"]),
+        (
+            "use crate::{\n  low::C, room::{A, B}};",
+            &["low.rs:1: `low` uses `crate::room::A`", "low.rs:1: `low` uses `crate::room::B`"],
+        ),
+    ] {
+        let files = [("low.rs", low), ("mid.rs", ""), ("beside.rs", ""), ("room.rs", "")];
+        assert_eq!(found(FLOORS, &files), wanted);
     }
+    let beside = [("low.rs", ""), ("mid.rs", "use crate::beside;"), ("beside.rs", "")];
+    assert_eq!(found(FLOORS, &beside), ["mid.rs:1: `mid` uses `crate::beside`"]);
+    assert_eq!(found(FLOORS, &[("new.rs", "")]), ["new.rs:1: `new` is on no floor"]);
+}
 
-    const NONE: [String; 0] = [];
-
-    #[test]
-    fn arrows_that_lead_down_are_fine() {
-        let beside = "fn a() -> crate::low::A {}\n#[cfg(test)]\nmod tests { use crate::room::B; }";
-        let files = [
-            ("low.rs", "use core::fmt; // crate::room"),
-            ("mid.rs", "use crate::low::{A, B};"),
-            ("beside.rs", beside),
-            ("room/mod.rs", "mod one; mod two; pub use one::A;"),
-            ("room/one.rs", "use crate::{low::A, mid};"),
-            ("room/two.rs", "use super::one::{A, C};\nuse crate::mid::D;"),
-        ];
-        assert_eq!(found(FLOORS, &files), NONE);
+#[test]
+fn floors_inside_a_folder_are_checked() {
+    let inside: &[Floors] = &[("a::room", &[&["one"], &["two"]])];
+    let front = "mod one; mod two;";
+    for (one, two, wanted) in [
+        // A path that leads out of the folder is judged by the floors of the crate, not by
+        // those of the folder.
+        ("use crate::low::A;", "use super::one::B;", None),
+        ("\nuse crate::room::two::A;", "", Some("2: `room::one` uses `crate::room::two::A`")),
+        ("use super::A;", "", Some("1: `room::one` uses `crate::room::A`")),
+    ] {
+        let files = [("low.rs", ""), ("room/mod.rs", front), ("room/one.rs", one)];
+        let found = found(inside, &[&files[..], &[("room/two.rs", two)]].concat());
+        let wanted = wanted.map(|what| format!("room/one.rs:{what}"));
+        assert_eq!(found.first(), wanted.as_ref());
     }
+}
 
-    #[test]
-    fn arrows_that_lead_up_are_found() {
-        for (low, wanted) in [
-            ("\nuse crate::mid::A;", &["low.rs:2: `low` uses `crate::mid::A`"][..]),
-            ("use super::room;", &["low.rs:1: `low` uses `crate::room`"]),
-            ("fn a(b: crate::mid::B) {}", &["low.rs:1: `low` uses `crate::mid::B`"]),
-            // The root is above all.
-            ("use crate::B;", &["low.rs:1: `low` uses `crate::B`"]),
-            (
-                "use crate::{\n  low::C, room::{A, B}};",
-                &["low.rs:1: `low` uses `crate::room::A`", "low.rs:1: `low` uses `crate::room::B`"],
-            ),
-        ] {
-            let files = [("low.rs", low), ("mid.rs", ""), ("beside.rs", ""), ("room.rs", "")];
-            assert_eq!(found(FLOORS, &files), wanted);
-        }
-        let beside = [("low.rs", ""), ("mid.rs", "use crate::beside;"), ("beside.rs", "")];
-        assert_eq!(found(FLOORS, &beside), ["mid.rs:1: `mid` uses `crate::beside`"]);
-        assert_eq!(found(FLOORS, &[("new.rs", "")]), ["new.rs:1: `new` is on no floor"]);
-    }
-
-    #[test]
-    fn floors_inside_a_folder_are_checked() {
-        let inside: &[Floors] = &[("a::room", &[&["one"], &["two"]])];
-        let front = "mod one; mod two;";
-        for (one, two, wanted) in [
-            // A path that leads out of the folder is judged by the floors of the crate, not by
-            // those of the folder.
-            ("use crate::low::A;", "use super::one::B;", None),
-            ("\nuse crate::room::two::A;", "", Some("2: `room::one` uses `crate::room::two::A`")),
-            ("use super::A;", "", Some("1: `room::one` uses `crate::room::A`")),
-        ] {
-            let files = [("low.rs", ""), ("room/mod.rs", front), ("room/one.rs", one)];
-            let found = found(inside, &[&files[..], &[("room/two.rs", two)]].concat());
-            let wanted = wanted.map(|what| format!("room/one.rs:{what}"));
-            assert_eq!(found.first(), wanted.as_ref());
-        }
-    }
-
-    #[test]
-    fn circles_are_found() {
-        let room = |one, two| {
-            let front = "mod one; mod two; pub use two::B;";
-            found(FLOORS, &[("room/mod.rs", front), ("room/one.rs", one), ("room/two.rs", two)])
-        };
-        let both = ["one", "two"]
-            .map(|file| format!("room/{file}.rs:1: `room::{file}` is in a circle of files"));
-        assert_eq!(room("use super::two::B;", "use super::one::A;"), both);
-        assert_eq!(room("use super::B;", "use crate::room::one::A;"), both, "by the room's front");
-        assert_eq!(room("use super::two::B;", ""), NONE);
-        // A file and the files in the folder of its name are one unit, so they may use each other.
-        let helpers = [("low.rs", "mod x; use x::A;"), ("low/x.rs", "use super::super::low::B;")];
-        assert_eq!(found(FLOORS, &helpers), NONE);
-    }
+#[test]
+fn circles_are_found() {
+    let room = |one, two| {
+        let front = "mod one; mod two; pub use two::B;";
+        found(FLOORS, &[("room/mod.rs", front), ("room/one.rs", one), ("room/two.rs", two)])
+    };
+    let both = ["one", "two"]
+        .map(|file| format!("room/{file}.rs:1: `room::{file}` is in a circle of files"));
+    assert_eq!(room("use super::two::B;", "use super::one::A;"), both);
+    assert_eq!(room("use super::B;", "use crate::room::one::A;"), both, "by the room's front");
+    assert_eq!(room("use super::two::B;", ""), NONE);
+    // A file and the files in the folder of its name are one unit, so they may use each other.
+    let helpers = [("low.rs", "mod x; use x::A;"), ("low/x.rs", "use super::super::low::B;")];
+    assert_eq!(found(FLOORS, &helpers), NONE);
 }

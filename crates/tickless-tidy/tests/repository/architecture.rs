@@ -52,32 +52,26 @@ fn defines(file: &SourceFile, function: &str) -> bool {
     find_words(code, function).into_iter().any(|at| code[..at].trim_end().ends_with("fn"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_that_do_not_exist_are_found() {
-        let found = |rows: &str| {
-            let text =
-                format!("# A\n{SECTION}\n\n| step | file | functions |\n|---|---|---|\n{rows}");
-            let files = [
-                SourceFile::new(DOCUMENT, &text),
-                SourceFile::new("a.rs", "pub fn start<T>() {}\nfn arm() {} // fn not_code"),
-            ];
-            missing_steps(&files)
-        };
-        assert_eq!(found("| Arm | `a.rs` | `start`, `arm` |\n"), [] as [String; 0]);
-        for (rows, what) in [
-            ("| Arm | `a.rs` | `starts` |\n", "ARCHITECTURE.md:6: `a.rs` has no function `starts`"),
-            ("| Arm | `a.rs` | `not_code` |\n", "no function `not_code`"),
-            ("| Arm | `b.rs` | `start` |\n", "`b.rs` does not exist"),
-            ("| Arm | `a.rs` |\n", "not three cells"),
-            ("no table\n", "has no table"),
-        ] {
-            let [breach] = &found(rows)[..] else { panic!("{rows}") };
-            assert!(breach.contains(what), "{breach}");
-        }
-        assert_eq!(missing_steps(&[SourceFile::new(DOCUMENT, "# A\n")]).len(), 1);
+#[test]
+fn steps_that_do_not_exist_are_found() {
+    let found = |rows: &str| {
+        let text = format!("# A\n{SECTION}\n\n| step | file | functions |\n|---|---|---|\n{rows}");
+        let files = [
+            SourceFile::new(DOCUMENT, &text),
+            SourceFile::new("a.rs", "pub fn start<T>() {}\nfn arm() {} // fn not_code"),
+        ];
+        missing_steps(&files)
+    };
+    assert_eq!(found("| Arm | `a.rs` | `start`, `arm` |\n"), [] as [String; 0]);
+    for (rows, what) in [
+        ("| Arm | `a.rs` | `starts` |\n", "ARCHITECTURE.md:6: `a.rs` has no function `starts`"),
+        ("| Arm | `a.rs` | `not_code` |\n", "no function `not_code`"),
+        ("| Arm | `b.rs` | `start` |\n", "`b.rs` does not exist"),
+        ("| Arm | `a.rs` |\n", "not three cells"),
+        ("no table\n", "has no table"),
+    ] {
+        let [breach] = &found(rows)[..] else { panic!("{rows}") };
+        assert!(breach.contains(what), "{breach}");
     }
+    assert_eq!(missing_steps(&[SourceFile::new(DOCUMENT, "# A\n")]).len(), 1);
 }

@@ -147,40 +147,35 @@ pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
         .collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn comments_and_strings_are_blanked_and_columns_remain() {
-        for (text, code) in [
-            ("a(\"x.y()\"); // b()", "a(\"     \");       "),
-            ("/* a /* b */ c */d", "                 d"),
-            (r#""a\"b" c"#, "\"    \" c"),
-            ("r#\"a\"b\"# c", "r#\"   \"# c"),
-            ("br\"\\\" c", "br\" \" c"),
-            ("r#type + for\"x\"", "r#type + for\" \""),
-            ("'{' '\\'' '\"' x", "' ' '  ' ' ' x"),
-            ("fn f<'a>(x: &'a str) {}", "fn f<'a>(x: &'a str) {}"),
-            ("a\n\"µ\n\" // é\nb", "a\n\" \n\"     \nb"),
-        ] {
-            assert_eq!(mask(text), code, "{text}");
-        }
+#[test]
+fn comments_and_strings_are_blanked_and_columns_remain() {
+    for (text, code) in [
+        ("a(\"x.y()\"); // b()", "a(\"     \");       "),
+        ("/* a /* b */ c */d", "                 d"),
+        (r#""a\"b" c"#, "\"    \" c"),
+        ("r#\"a\"b\"# c", "r#\"   \"# c"),
+        ("br\"\\\" c", "br\" \" c"),
+        ("r#type + for\"x\"", "r#type + for\" \""),
+        ("'{' '\\'' '\"' x", "' ' '  ' ' ' x"),
+        ("fn f<'a>(x: &'a str) {}", "fn f<'a>(x: &'a str) {}"),
+        ("a\n\"µ\n\" // é\nb", "a\n\" \n\"     \nb"),
+    ] {
+        assert_eq!(mask(text), code, "{text}");
     }
+}
 
-    #[test]
-    fn find_words_finds_whole_words() {
-        assert_eq!(find_words("fn unfn fn_ a::fn fn", "fn"), [0, 15, 18]);
-    }
+#[test]
+fn find_words_finds_whole_words() {
+    assert_eq!(find_words("fn unfn fn_ a::fn fn", "fn"), [0, 15, 18]);
+}
 
-    #[test]
-    fn files_are_recognised_by_path_and_tests_are_left_out() {
-        let text = "a();\n#[cfg(test)]\nextern crate std;\nb();\n#[cfg(test)]\nmod tests {\n}\n";
-        let file = |path: &str| SourceFile::new(path, text);
-        assert_eq!(file("crates/a/src/b/mod.rs").library(), Some(("a", "b/mod.rs")));
-        assert_eq!(file("crates/a/tests/a.rs").library(), None);
-        assert_eq!(file("bench/src/main.rs").library(), None);
-        let code = "a();\n#[cfg(test)]\nextern crate std;\nb();\n";
-        assert_eq!(file("a.rs").code_without_tests(), code);
-    }
+#[test]
+fn files_are_recognised_by_path_and_tests_are_left_out() {
+    let text = "a();\n#[cfg(test)]\nextern crate std;\nb();\n#[cfg(test)]\nmod tests {\n}\n";
+    let file = |path: &str| SourceFile::new(path, text);
+    assert_eq!(file("crates/a/src/b/mod.rs").library(), Some(("a", "b/mod.rs")));
+    assert_eq!(file("crates/a/tests/a.rs").library(), None);
+    assert_eq!(file("bench/src/main.rs").library(), None);
+    let code = "a();\n#[cfg(test)]\nextern crate std;\nb();\n";
+    assert_eq!(file("a.rs").code_without_tests(), code);
 }

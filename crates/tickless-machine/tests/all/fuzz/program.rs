@@ -1,17 +1,17 @@
 //! The program that each CPU runs in a random test: it arms and cancels its timers, switches CPUs
 //! off, and takes bases (each holds the armed timers of one CPU) offline and online.
 
+use super::history::{CHECK_AT, FARTHEST, GRACE, LAST_RETURN, LATE_MAX, SAFE_UNTIL};
 use super::oracle::{CancelKind, Oracle, TestTimer};
-use super::{CHECK_AT, FARTHEST, GRACE, LAST_RETURN, LATE_MAX, SAFE_UNTIL};
-use crate::os::Kernel;
-use crate::ps::Ps;
-use crate::random::Random;
-use crate::{cpu, engine, platform};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Options, Started};
 use tickless_core::time::{CpuId, Ns, Window};
+use tickless_machine::os::Kernel;
+use tickless_machine::ps::Ps;
+use tickless_machine::random::Random;
+use tickless_machine::{cpu, engine, platform};
 
 pub(super) struct Program {
     pub(super) kernel: Rc<Kernel>,

@@ -184,33 +184,28 @@ fn has_phrase(words: &[String], phrase: &str) -> bool {
     words.windows(phrase.len()).any(|window| window.iter().zip(&phrase).all(is_word))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phrases_are_found_in_comments_documents_scripts_and_names() {
-        let comments = "/// Wakes who sleeps.\nlet a = \"who\"; // put off\n\
-            // `who`, \"meanwhile\"\n//! The same.\n// in the present state\n\
-            // At the present time.\n/// Is it armed?\n/// It is over.\nlet who = 1;";
-        let names = "fn put_off() {}\nstruct WayOut;\nlet gone = 1;\nmod gone;\nfn push_out() {}\n";
-        for (path, text, lines) in [
-            ("a.rs", comments, &[1, 2, 4, 6, 7, 8][..]),
-            ("a.rs", names, &[1, 2, 4]),
-            ("a.md", "- Nobody waits.\n```\nnobody\n```\nand, anew\n", &[1, 5]),
-            ("a.sh", "#!/bin/who\n# It stands there.\necho anew\n", &[2]),
-            ("a.txt", "nobody\n", &[]),
-        ] {
-            let found = phrases(&[SourceFile::new(path, text)], 0);
-            let line = |breach: &String| breach.split(':').nth(1)?.parse::<usize>().ok();
-            let found: Vec<usize> = found.iter().filter_map(line).collect();
-            assert_eq!(found, lines, "{path}: {text}");
-        }
+#[test]
+fn phrases_are_found_in_comments_documents_scripts_and_names() {
+    let comments = "/// Wakes who sleeps.\nlet a = \"who\"; // put off\n\
+        // `who`, \"meanwhile\"\n//! The same.\n// in the present state\n\
+        // At the present time.\n/// Is it armed?\n/// It is over.\nlet who = 1;";
+    let names = "fn put_off() {}\nstruct WayOut;\nlet gone = 1;\nmod gone;\nfn push_out() {}\n";
+    for (path, text, lines) in [
+        ("a.rs", comments, &[1, 2, 4, 6, 7, 8][..]),
+        ("a.rs", names, &[1, 2, 4]),
+        ("a.md", "- Nobody waits.\n```\nnobody\n```\nand, anew\n", &[1, 5]),
+        ("a.sh", "#!/bin/who\n# It stands there.\necho anew\n", &[2]),
+        ("a.txt", "nobody\n", &[]),
+    ] {
+        let found = phrases(&[SourceFile::new(path, text)], 0);
+        let line = |breach: &String| breach.split(':').nth(1)?.parse::<usize>().ok();
+        let found: Vec<usize> = found.iter().filter_map(line).collect();
+        assert_eq!(found, lines, "{path}: {text}");
     }
+}
 
-    #[test]
-    fn phrases_up_to_the_limit_are_allowed() {
-        let files = [SourceFile::new("a.md", "anew\nmeanwhile\n")];
-        assert_eq!((phrases(&files, 2).len(), phrases(&files, 1).len()), (0, 2));
-    }
+#[test]
+fn phrases_up_to_the_limit_are_allowed() {
+    let files = [SourceFile::new("a.md", "anew\nmeanwhile\n")];
+    assert_eq!((phrases(&files, 2).len(), phrases(&files, 1).len()), (0, 2));
 }

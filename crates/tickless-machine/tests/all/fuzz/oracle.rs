@@ -1,11 +1,6 @@
 //! The oracle: checks each callback of a random test run, and each result of a call.
 
-use super::{FaultCounts, History, LATE_MAX};
-use crate::os::Kernel;
-use crate::platform::{self, Sim, SimWord};
-use crate::ps::Ps;
-use crate::random::Random;
-use crate::{cpu, engine};
+use super::history::{FaultCounts, History, LATE_MAX};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
@@ -14,6 +9,11 @@ use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns, Window};
+use tickless_machine::os::Kernel;
+use tickless_machine::platform::{self, Sim, SimWord};
+use tickless_machine::ps::Ps;
+use tickless_machine::random::Random;
+use tickless_machine::{cpu, engine};
 
 #[derive(Default)]
 pub(super) struct Oracle {
