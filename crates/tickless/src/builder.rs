@@ -6,7 +6,6 @@ mod starting;
 
 pub use start_error::StartTimersError;
 
-use crate::platform::device::fallback::Device;
 use crate::platform::wakeup::Wakeup;
 use crate::timer::shared::{Lifetime, Setup};
 use crate::timers::Timers;
@@ -38,7 +37,6 @@ pub struct Builder {
     pub(crate) setup: Setup,
     bases: Option<u16>,
     reads_system_clock: bool,
-    device: Device,
     /// After how many passes over its due timers, in a row, a driver backs off (see `back_off`);
     /// `None` for the default, which depends on what drives the timers.
     passes: Option<u32>,
@@ -97,7 +95,6 @@ impl Builder {
             setup,
             bases: None,
             reads_system_clock: false,
-            device: Device::default(),
             passes: None,
             pinning: Pinning::Free,
             coarse_like_real: false,
@@ -115,13 +112,6 @@ impl Builder {
     /// but wake drivers more often.
     pub fn tick(mut self, tick: Tick) -> Builder {
         self.setup.core.tick = tick;
-        self
-    }
-
-    /// Sets what driver threads sleep on until a timer is due; the default is [`Device::Futex`]. If
-    /// the system refuses another device, [`Timers::device_fallback`] returns why.
-    pub fn device(mut self, device: Device) -> Builder {
-        self.device = device;
         self
     }
 

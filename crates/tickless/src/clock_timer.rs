@@ -292,7 +292,7 @@ impl OnStep for Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::device::fallback::RefusedCall;
+    use crate::platform::device::refused::RefusedCall;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Instant;
 

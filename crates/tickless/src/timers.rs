@@ -4,10 +4,7 @@
 use crate::events;
 use crate::platform::clock::ClockSource;
 use crate::platform::clock_error::Fallback;
-use crate::platform::device::base::BaseDevice;
-use crate::platform::device::fallback::Device;
 use crate::timer::shared::OpenSet;
-use std::io;
 use std::time::Duration;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::phase::CircleView;
@@ -61,22 +58,6 @@ impl Timers {
     /// clock.
     pub fn clock_fallback(&self) -> Option<Fallback> {
         self.shared.bases.platform().clock.fallback()
-    }
-
-    /// Returns which kind of event device the drivers wait on; `None` if there are no driver
-    /// threads, because the program's own event loop or a virtual clock drives the timers.
-    pub fn device(&self) -> Option<Device> {
-        let host = self.shared.bases.platform();
-        if self.shared.is_virtual() {
-            return None;
-        }
-        host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
-    }
-
-    /// Returns an error that names the system call whose refusal keeps a driver from using the
-    /// device that the program asked for. The timers keep working, on a futex.
-    pub fn device_fallback(&self) -> Option<io::Error> {
-        self.shared.bases.platform().device_fallback().map(io::Error::from)
     }
 
     /// Returns how many running timers have this `period` and a [`Phase`](crate::periodic::Phase).

@@ -1,6 +1,6 @@
 //! Why timers could not be started.
 
-use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::refused::RefusedCall;
 use std::{fmt, io};
 use tickless_core::time::CpuId;
 

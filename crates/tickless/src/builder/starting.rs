@@ -7,11 +7,10 @@ use crate::platform::chance::Chance;
 use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
 use crate::platform::device::base::BaseDevice;
-use crate::platform::device::fallback::Device;
-#[cfg(linux_platform)]
-use crate::platform::device::fallback::RefusedCall;
 use crate::platform::device::futex::Starter;
 use crate::platform::device::own_loop::LoopDevice;
+#[cfg(linux_platform)]
+use crate::platform::device::refused::RefusedCall;
 #[cfg(linux_platform)]
 use crate::platform::device::timerfd::Timerfd;
 use crate::platform::driver;
@@ -49,9 +48,9 @@ enum Job {
 
 impl Builder {
     /// Starts a set of timers. The driver thread of the first base starts at once, that of another
-    /// base when a timer is first armed on it. With [`expiry_threads`](Builder::expiry_threads), or
-    /// a [`device`](Builder::device) other than a futex, all drivers start at once. Threads are
-    /// named after the number of the set, counted from 1, and of the base: `tickless/1.0`.
+    /// base when a timer is first armed on it. With [`expiry_threads`](Builder::expiry_threads),
+    /// all drivers start at once. Threads are named after the number of the set, counted from 1, and
+    /// of the base: `tickless/1.0`.
     ///
     /// If the system refuses a driver thread later, the base goes
     /// [offline](crate::Timers::offline), and its timers move to another base, until a later
@@ -84,12 +83,12 @@ impl Builder {
             None => (limits.passes, limits.backoff_max) = (DRIVER_PASSES, Ns::ZERO),
         }
         let (cpus, defers) = (self.cpu_map(), self.setup.core.deferral != Deferral::None);
-        let starter = (self.device == Device::Futex && !defers && !self.setup.ticks)
+        let starter = (!defers && !self.setup.ticks)
             .then(Arc::<Starter>::default)
             .filter(|_| cpus.bases() > 1);
         let host = match &starter {
             Some(starter) => Host::with_starter(self.host_clock(), cpus, starter),
-            None => Host::with_device(self.host_clock(), cpus, self.device),
+            None => Host::new(self.host_clock(), cpus),
         };
         let timers = Timers { shared: OpenSet::new(host, self.setup.clone()) };
         if starter.is_some() {

@@ -1,7 +1,7 @@
 //! Chooses how the timers of a set learn that a clock was set (a step): from the kernel, from the
 //! program that moves a virtual clock, or by polling.
 
-use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::refused::RefusedCall;
 use crate::platform::watch::StepSource;
 #[cfg(linux_platform)]
 use crate::platform::watcher::Watcher;

@@ -3,7 +3,6 @@
 use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
 use crate::platform::device::base::BaseDevice;
-use crate::platform::device::fallback::{Device, RefusedCall};
 use crate::platform::device::futex::Starter;
 use crate::platform::lock::BiasedLock;
 use crate::platform::relax::relax;
@@ -24,7 +23,6 @@ pub struct Host<T> {
     pub clock: HostClock,
     pub cpus: CpuMap,
     pub devices: Box<[BaseDevice]>,
-    refused: Option<RefusedCall>,
     /// Wakes the thread that starts driver threads on demand, if there is such a thread.
     pub starter: Option<Arc<Starter>>,
     task: PhantomData<fn() -> T>,
@@ -47,34 +45,8 @@ impl<T> Host<T> {
         Host { starter: Some(Arc::clone(starter)), ..Host::with_devices(clock, cpus, devices) }
     }
 
-    /// Creates a host in which each base has a device of this kind; if the system refuses one of
-    /// them, all bases have futexes.
-    pub fn with_device(clock: HostClock, cpus: CpuMap, device: Device) -> Host<T> {
-        let one = |_| match device {
-            Device::Futex => Ok(BaseDevice::futex()),
-            #[cfg(linux_platform)]
-            Device::Timerfd => BaseDevice::timerfd(),
-        };
-        let devices: Result<Vec<BaseDevice>, RefusedCall> = (0..cpus.bases()).map(one).collect();
-        match devices {
-            Ok(devices) => Host::with_devices(clock, cpus, devices),
-            Err(refused) => Host { refused: Some(refused), ..Host::new(clock, cpus) },
-        }
-    }
-
     pub fn with_devices(clock: HostClock, cpus: CpuMap, devices: Vec<BaseDevice>) -> Host<T> {
-        Host {
-            clock,
-            cpus,
-            devices: devices.into(),
-            refused: None,
-            starter: None,
-            task: PhantomData,
-        }
-    }
-
-    pub fn device_fallback(&self) -> Option<RefusedCall> {
-        self.refused.or_else(|| self.devices.iter().find_map(BaseDevice::refused))
+        Host { clock, cpus, devices: devices.into(), starter: None, task: PhantomData }
     }
 }
 

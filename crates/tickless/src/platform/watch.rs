@@ -4,7 +4,7 @@
 //! If the timerfd or the thread cannot be created, or an event loop drives the timers, the timers
 //! check their clock once a second.
 
-use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::refused::RefusedCall;
 use crate::platform::locked::locked;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};

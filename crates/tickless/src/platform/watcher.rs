@@ -1,7 +1,7 @@
 //! Notices when the wall clock is set, which also happens after a suspend. The kernel then cancels
 //! a timerfd on `CLOCK_REALTIME`, for which a thread waits.
 
-use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::refused::RefusedCall;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

@@ -30,9 +30,7 @@ impl Shared {
         // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
             device.quiet();
-            if waking.spins() {
-                device.set_margin(waking.margin(self.now()));
-            }
+            let margin = if waking.spins() { waking.margin(self.now()) } else { Ns::ZERO };
             self.handle(base, &mut wakers);
             self.report_clock_fallback();
             if next_tick <= self.now() {
@@ -40,7 +38,7 @@ impl Shared {
                 self.expirers.call(base, self.bases.tick(base));
                 next_tick = self.next_tick();
             }
-            device.sleep(&host.clock, next_tick, &self.stop, &mut waking);
+            device.sleep(&host.clock, margin, next_tick, &self.stop, &mut waking);
         }
     }
 

@@ -1,5 +1,5 @@
-//! R5 to R8, R11 to R13 on each event device: driver threads that wait on a futex or in an epoll,
-//! and event loops of the program that poll a descriptor or use a callback.
+//! R5 to R8, R11 to R13 on each event device: driver threads that wait on a futex, and event loops
+//! of the program that poll a descriptor or use a callback.
 
 use crate::support::rig::{On, Rig};
 use crate::support::{HOUR, MS, Rng, rounds, seed, shared_count, wait_until};
@@ -212,31 +212,9 @@ fn policies_differ_in_system_calls() {
         }
         match on {
             On::Futex | On::Called => assert_eq!(after.device_calls, 0),
-            On::Timerfd | On::Polled => {
+            On::Polled => {
                 assert_eq!(after.device_calls, after.device.writes, "{on:?} {policy:?}");
             }
         }
     }
-}
-
-/// Goal: a driver in an epoll stays asleep while ever earlier deadlines are armed; one on a futex
-/// is woken for them. H2: with nothing due neither wakes.
-#[test]
-fn a_timerfd_driver_sleeps_on_for_an_earlier_deadline() {
-    if cfg!(miri) {
-        return;
-    }
-    let rig = Rig::start(On::Timerfd, Timers::builder());
-    let pool: Vec<HrTimer> = (0..500).map(|_| rig.hrtimer(|_| {})).collect();
-    wait_until("the driver sleeps", || base(&rig).sleeps > 0);
-    let (before, far) = (base(&rig), rig.now() + HOUR);
-    for (nth, timer) in pool.iter().enumerate() {
-        timer.start_at(tickless::time::Instant::from_nanos(far.as_nanos() - nth as u64)).unwrap();
-        std::thread::yield_now();
-    }
-    let after = base(&rig);
-    assert_eq!((after.sleeps, after.wake_calls), (before.sleeps, 0));
-    assert_eq!(after.device.writes - before.device.writes, 500);
-    std::thread::sleep(MS * 50);
-    assert_eq!(base(&rig).sleeps, after.sleeps);
 }

@@ -5,16 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tickless::driver::{Device, Wakeup};
+use tickless::driver::Wakeup;
 use tickless::time::Instant;
 use tickless::{HrTimer, Timers};
-
-/// The event devices of this platform.
-const DEVICES: &[Device] = &[
-    Device::Futex,
-    #[cfg(linux_platform)]
-    Device::Timerfd,
-];
 
 /// A timer that fires at an interval, and the measurements of its callback.
 struct Cycle {
@@ -33,8 +26,8 @@ struct Seen {
 }
 
 impl Cycle {
-    fn start(wakeup: Wakeup, device: Device, interval: Duration) -> Cycle {
-        let builder = Timers::builder().bases(1).wakeup(wakeup).device(device);
+    fn start(wakeup: Wakeup, interval: Duration) -> Cycle {
+        let builder = Timers::builder().bases(1).wakeup(wakeup);
         let timers = builder.start().expect("one driver starts");
         let seen = Arc::new(Seen::default());
         let noted = Arc::clone(&seen);
@@ -78,28 +71,24 @@ impl Cycle {
     }
 }
 
-/// Method: margins shorter and longer than the interval, on each device.
+/// Method: margins shorter and longer than the interval.
 #[test]
 fn no_timer_is_early_and_the_margin_is_kept() {
-    let margins = [MS / 5, 3 * MS];
-    for &device in DEVICES {
-        for margin in margins {
-            let cycle = Cycle::start(Wakeup::SpinBefore(margin), device, 2 * MS);
-            assert!(cycle.timers.device_fallback().is_none());
-            wait_until("it has fired 50 times", || cycle.fired() >= 50);
-            cycle.timer.cancel();
-            // One more for a spin before an expiry that has not happened yet.
-            let (spun, fired) = (cycle.spun(), cycle.fired() as u32 + 1);
-            assert!(cycle.is_on_time(), "{device:?}, {margin:?}");
-            assert!(spun > Duration::ZERO, "{device:?}, {margin:?}: it did not spin");
-            assert!(spun <= margin.min(2 * MS) * fired, "{device:?}, {margin:?}: {spun:?}");
-        }
+    for margin in [MS / 5, 3 * MS] {
+        let cycle = Cycle::start(Wakeup::SpinBefore(margin), 2 * MS);
+        wait_until("it has fired 50 times", || cycle.fired() >= 50);
+        cycle.timer.cancel();
+        // One more for a spin before an expiry that has not happened yet.
+        let (spun, fired) = (cycle.spun(), cycle.fired() as u32 + 1);
+        assert!(cycle.is_on_time(), "{margin:?}");
+        assert!(spun > Duration::ZERO, "{margin:?}: it did not spin");
+        assert!(spun <= margin.min(2 * MS) * fired, "{margin:?}: {spun:?}");
     }
 }
 
 #[test]
 fn drivers_do_not_spin_by_default() {
-    let cycle = Cycle::start(Wakeup::Sleep, Device::Futex, MS);
+    let cycle = Cycle::start(Wakeup::Sleep, MS);
     wait_until("it has fired", || cycle.fired() >= 20);
     assert_eq!((cycle.spun(), cycle.is_on_time()), (Duration::ZERO, true));
 }
@@ -109,37 +98,33 @@ fn drivers_do_not_spin_by_default() {
 #[test]
 fn the_share_of_a_cpu_is_kept() {
     const SHARE: f64 = 0.05;
-    for &device in DEVICES {
-        let plain = Cycle::start(Wakeup::Sleep, device, MS);
-        let auto = Cycle::start(Wakeup::Auto { cpu_share: SHARE }, device, MS);
-        wait_until("a second has passed", || auto.wall() >= 1000 * MS);
-        let (spun, cpu, plain_cpu, wall) = (auto.spun(), auto.cpu(), plain.cpu(), auto.wall());
-        let allowed = wall.mul_f64(SHARE) + MS;
-        println!("{device:?}: spun {spun:?} of {allowed:?}; CPU {cpu:?}, else {plain_cpu:?}");
-        assert!(auto.is_on_time() && plain.is_on_time());
-        assert!(spun > Duration::ZERO && spun <= allowed, "{spun:?} of {allowed:?}");
-        if let (Some(cpu), Some(plain_cpu)) = (cpu, plain_cpu) {
-            // On a busy machine, even two wakeups of one kind differ in cost.
-            assert!(cpu <= 2 * plain_cpu + allowed + 10 * MS, "{cpu:?}, else {plain_cpu:?}");
-        }
+    let plain = Cycle::start(Wakeup::Sleep, MS);
+    let auto = Cycle::start(Wakeup::Auto { cpu_share: SHARE }, MS);
+    wait_until("a second has passed", || auto.wall() >= 1000 * MS);
+    let (spun, cpu, plain_cpu, wall) = (auto.spun(), auto.cpu(), plain.cpu(), auto.wall());
+    let allowed = wall.mul_f64(SHARE) + MS;
+    println!("spun {spun:?} of {allowed:?}; CPU {cpu:?}, else {plain_cpu:?}");
+    assert!(auto.is_on_time() && plain.is_on_time());
+    assert!(spun > Duration::ZERO && spun <= allowed, "{spun:?} of {allowed:?}");
+    if let (Some(cpu), Some(plain_cpu)) = (cpu, plain_cpu) {
+        // On a busy machine, even two wakeups of one kind differ in cost.
+        assert!(cpu <= 2 * plain_cpu + allowed + 10 * MS, "{cpu:?}, else {plain_cpu:?}");
     }
 }
 
 /// Method: a margin longer than the test.
 #[test]
 fn a_spinning_driver_notices_an_earlier_deadline() {
-    for &device in DEVICES {
-        let hour = Duration::from_secs(3600);
-        let cycle = Cycle::start(Wakeup::SpinBefore(2 * hour), device, hour);
-        let begun = std::time::Instant::now();
-        let (fired, counts) = shared_count();
-        let sooner = cycle.timers.hrtimer(move |_| _ = counts.fetch_add(1, Ordering::Relaxed));
-        for round in 1..=20 {
-            sooner.start(MS).expect("not shut down");
-            wait_until("the sooner one fires", || fired.load(Ordering::Relaxed) == round);
-        }
-        assert_eq!(cycle.fired(), 0);
-        drop((sooner, cycle));
-        assert!(begun.elapsed() < Duration::from_secs(60), "it ended");
+    let hour = Duration::from_secs(3600);
+    let cycle = Cycle::start(Wakeup::SpinBefore(2 * hour), hour);
+    let begun = std::time::Instant::now();
+    let (fired, counts) = shared_count();
+    let sooner = cycle.timers.hrtimer(move |_| _ = counts.fetch_add(1, Ordering::Relaxed));
+    for round in 1..=20 {
+        sooner.start(MS).expect("not shut down");
+        wait_until("the sooner one fires", || fired.load(Ordering::Relaxed) == round);
     }
+    assert_eq!(cycle.fired(), 0);
+    drop((sooner, cycle));
+    assert!(begun.elapsed() < Duration::from_secs(60), "it ended");
 }

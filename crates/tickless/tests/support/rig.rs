@@ -4,15 +4,13 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
-use tickless::driver::{Device, EventLoopDriver};
+use tickless::driver::EventLoopDriver;
 use tickless::{Builder, Timers};
 
 /// The event device, and the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum On {
     Futex,
-    #[cfg(linux_platform)]
-    Timerfd,
     /// A loop that polls the driver's descriptor.
     #[cfg(linux_platform)]
     Polled,
@@ -23,8 +21,6 @@ pub enum On {
 impl On {
     pub const ALL: &[On] = &[
         On::Futex,
-        #[cfg(linux_platform)]
-        On::Timerfd,
         #[cfg(linux_platform)]
         On::Polled,
         On::Called,
@@ -46,9 +42,7 @@ impl Rig {
     pub fn start(on: On, builder: Builder) -> Rig {
         let builder = builder.bases(1);
         let (timers, event_loop) = match on {
-            On::Futex => (builder.device(Device::Futex).start().unwrap(), None),
-            #[cfg(linux_platform)]
-            On::Timerfd => (builder.device(Device::Timerfd).start().unwrap(), None),
+            On::Futex => (builder.start().unwrap(), None),
             #[cfg(linux_platform)]
             On::Polled => {
                 let (timers, driver) = builder.start_in_loop().unwrap();
@@ -64,7 +58,6 @@ impl Rig {
                 (timers, Some(std::thread::spawn(run)))
             }
         };
-        assert!(timers.device_fallback().is_none());
         Rig { timers: Some(timers), event_loop }
     }
 }

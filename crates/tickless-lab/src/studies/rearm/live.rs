@@ -16,7 +16,6 @@ use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
-use tickless::driver::Device;
 use tickless::policy::Policy;
 
 const POLICIES: [(&str, Option<Policy>); 4] = [
@@ -41,14 +40,6 @@ impl Variant {
             _ => Band::at_least(2.0),
         })
     }
-
-    /// On a timerfd every write is a system call; on a futex no write is one.
-    fn device_calls(&self, trips: u32) -> Option<Band> {
-        match self.guard?.device {
-            Device::Timerfd => self.writes(trips),
-            _ => Some(Band::at_most(0.0)),
-        }
-    }
 }
 
 /// How far ahead a guard is armed. It is the same for all guards, so each deadline is later than
@@ -70,16 +61,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     })?;
     for (variant, taken) in variants.iter().zip(&taken) {
         for (at, cell) in columns::cells(&variant.id, &FIGURES, taken).into_iter().enumerate() {
-            let band = match at {
-                WRITES => variant.writes(trips),
-                CALLS => variant.device_calls(trips),
-                _ => None,
-            };
+            let band = if at == WRITES { variant.writes(trips) } else { None };
             study.cells.push(cell.within(band));
         }
     }
     let find = |id: &str| Some(&taken[variants.iter().position(|variant| variant.id == id)?][..]);
-    ["", "timerfd.", "two_cpus."].iter().for_each(|prefix| gaps(&mut study, prefix, &find));
+    ["", "two_cpus."].iter().for_each(|prefix| gaps(&mut study, prefix, &find));
     writes_plot(&mut study);
     study.notes.push(how(&variants, trips));
     density(&mut study, request, progress, variants[0].cpus)?;
@@ -87,42 +74,35 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
 }
 
 /// Returns what is measured: each policy with both threads on one CPU, where a round trip is only
-/// two context switches; also with a timerfd as the event device; and, if there are two CPUs, with
-/// each thread on its own CPU, where a round trip waits for idle CPUs to wake.
+/// two context switches; and, if there are two CPUs, with each thread on its own CPU, where a round
+/// trip waits for idle CPUs to wake.
 fn variants() -> Vec<Variant> {
     let cpus = measure::cpus();
     let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
-    let mut places = vec![
-        ("", Device::Futex, [last; 2], &POLICIES[..]),
-        // Without a guard, the event device does not matter.
-        ("timerfd.", Device::Timerfd, [last; 2], &POLICIES[..3]),
-    ];
+    let mut places = vec![("", [last; 2])];
     if first != last {
-        places.push(("two_cpus.", Device::Futex, [first, last], &POLICIES));
+        places.push(("two_cpus.", [first, last]));
     }
-    let of_place = |(prefix, device, cpus, policies): (_, _, _, &'static [_])| {
-        let variant = move |(name, policy): &(&str, Option<Policy>)| Variant {
+    let of_place = |(prefix, cpus)| {
+        POLICIES.map(|(name, policy)| Variant {
             id: format!("{prefix}{name}"),
-            guard: policy.map(|policy| Guard { policy, after: GUARD, device }),
+            guard: policy.map(|policy| Guard { policy, after: GUARD }),
             cpus,
-        };
-        policies.iter().map(variant)
+        })
     };
     places.into_iter().flat_map(of_place).collect()
 }
 
-const FIGURES: [Column<Taken>; 7] = [
+const FIGURES: [Column<Taken>; 6] = [
     ("real_us_per_round_trip", "us", |t| t.us(t.usage.real_s)),
     ("user_us_per_round_trip", "us", |t| t.us(t.usage.user_s)),
     ("system_us_per_round_trip", "us", |t| t.us(t.usage.system_s)),
     ("switches_per_round_trip", "switches", |t| t.count(t.usage.switches())),
     ("device_writes_per_round_trip", "writes", |t| t.count(t.device.writes)),
-    ("device_calls_per_round_trip", "calls", |t| t.count(t.device_calls)),
     ("wake_calls_per_round_trip", "calls", |t| t.count(t.wake_calls)),
 ];
 const REAL: usize = 0;
 const WRITES: usize = 4;
-const CALLS: usize = 5;
 
 fn gaps<'a>(study: &mut StudyResult, prefix: &str, find: &dyn Fn(&str) -> Option<&'a [Taken]>) {
     let pairs = [
@@ -189,7 +169,7 @@ fn density(
     let variants = guards_us.len() * COMPARED.len();
     let taken = interleave("nearer guards", variants, turns, progress, |way| {
         let after = Duration::from_micros(guards_us[way / 2]);
-        let guard = Some(Guard { policy: COMPARED[way % 2], after, device: Device::Futex });
+        let guard = Some(Guard { policy: COMPARED[way % 2], after });
         Plan { guard, trips, cpus }.play()
     })?;
     let mut dearer = Vec::new();

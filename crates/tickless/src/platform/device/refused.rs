@@ -1,25 +1,9 @@
-//! The kinds of event device that driver threads wait in, and a record of the system call that was
-//! refused if a driver waits in another kind than the program has chosen.
+//! A record of a system call that the system refused.
 
 use core::fmt;
 #[cfg(linux_platform)]
 use rustix::io::Errno;
 use std::io;
-
-/// What driver threads wait in until a timer is due; see `Builder::device`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-#[non_exhaustive]
-pub enum Device {
-    /// A futex with a timeout; a condition variable on systems other than Linux. Uses no file
-    /// descriptor. A thread that arms the earliest timer wakes a sleeping driver by a system call,
-    /// and the driver sleeps again until the new deadline.
-    #[default]
-    Futex,
-    /// Linux only. A timerfd in an epoll: three file descriptors for each base. A thread that arms
-    /// the earliest timer makes a system call, and the driver continues to sleep.
-    #[cfg(linux_platform)]
-    Timerfd,
-}
 
 /// A system call that the system refused, so that a simpler mechanism replaces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
