@@ -49,8 +49,8 @@ enum Job {
 impl Builder {
     /// Starts a set of timers. The driver thread of the first base starts at once, that of another
     /// base when a timer is first armed on it. With [`expiry_threads`](Builder::expiry_threads),
-    /// all drivers start at once. Threads are named after the number of the set, counted from 1, and
-    /// of the base: `tickless/1.0`.
+    /// all drivers start at once. Threads are named after the number of the set, counted from 1,
+    /// and of the base: `tickless/1.0`.
     ///
     /// If the system refuses a driver thread later, the base goes
     /// [offline](crate::Timers::offline), and its timers move to another base, until a later
