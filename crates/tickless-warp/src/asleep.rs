@@ -1,19 +1,26 @@
 //! Decides whether every thread of the tree waits.
 //!
 //! Only threads that run can wake others. So the threads that may have run without a report are
-//! read twice, state and number of runs: if none has run between the two readings, then at one
-//! moment all of them were asleep. If none has run since the last census, that one was the first
-//! reading. A thread in a trapped wait reports its end before it does anything else, so it is read
-//! once, between the two. A thread that the tracer holds, and one that only a signal can wake, are
-//! not read at all, unless a signal has been sent.
+//! read twice, state and activity: if none has run between the two readings, then at one moment all
+//! of them were asleep. If none has run since the last census, that one was the first reading. A
+//! thread in a trapped wait reports its end before it does anything else, so it is read once,
+//! between the two. A thread that only a signal or the tracer can wake is not read at all, unless a
+//! signal has been sent.
+//!
+//! A thread's activity is the number of its wakeups, which an eBPF program counts, or without that
+//! the number of times that it got a CPU. A thread that was asleep, and has not been woken since,
+//! is asleep, so its state need not be read again: with the program, a census reads the states of
+//! those threads only that have run since the last one.
 //!
 //! A thread that waits for a disk (state D) is not asleep: what it waits for is under way.
 
+use crate::sys::wakes::Wakes;
 use crate::timeout::Endless;
 use crate::tree::{Signals, State, Thread, Tree};
 use libc::pid_t;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::thread::{self, JoinHandle};
 
 /// Whether every thread waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,45 +30,142 @@ pub(crate) enum Census {
     Awake(pid_t),
 }
 
-/// Decides whether every thread waits. `first` is read first, because it ran last. `signals` says
-/// whether signals may be under way, so that threads that only sleep have to be read too.
-pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: Signals) -> Census {
+/// The most threads whose states are read before the eBPF program is loaded.
+const FEW: usize = 24;
+
+/// How the activity of threads is counted.
+#[derive(Default)]
+pub(crate) enum Activity {
+    /// From `/proc`, while the tree is small.
+    #[default]
+    Runs,
+    /// From `/proc`, while another thread loads the program.
+    Loading(JoinHandle<Option<Wakes>>),
+    Wakes(Wakes),
+    /// From `/proc`, because the kernel refuses the program.
+    OnlyRuns,
+}
+
+impl Activity {
+    fn wakes(&self) -> Option<&Wakes> {
+        match self {
+            Activity::Wakes(wakes) => Some(wakes),
+            _ => None,
+        }
+    }
+
+    /// Loads the program when a census has to read many threads, and uses it when it is loaded.
+    fn advance(&mut self, tree: &mut Tree, threads_read: usize) {
+        *self = match std::mem::take(self) {
+            Activity::Runs if threads_read > FEW => Activity::Loading(thread::spawn(Wakes::start)),
+            Activity::Loading(loader) if loader.is_finished() => {
+                // The counts so far are those of runs.
+                tree.threads.values_mut().for_each(|thread| thread.activity_asleep = None);
+                loader.join().ok().flatten().map_or(Activity::OnlyRuns, Activity::Wakes)
+            }
+            same => same,
+        };
+    }
+
+    /// Returns the activity of a thread; `None` if it cannot be read.
+    fn of(&self, thread: &mut Thread) -> Option<u64> {
+        match self {
+            Activity::Wakes(wakes) => Some(wakes.of(thread.tid)),
+            _ => runs(thread),
+        }
+    }
+
+    /// Returns whether a thread that was once found asleep has not run since, and is not about to.
+    fn has_slept_on(&self, thread: &mut Thread) -> bool {
+        if thread.activity_asleep.is_none() {
+            return false;
+        }
+        // The state first: a thread that was about to run then has run afterwards, or is seen.
+        (self.wakes().is_some() || matches!(state(thread), Some(b'S' | b'Z' | b'X')))
+            && self.of(thread) == thread.activity_asleep
+    }
+
+    /// Returns whether a thread is asleep whose end of sleep is reported.
+    fn sleeps_until_report(&self, thread: &mut Thread) -> bool {
+        let Some(wakes) = self.wakes() else { return is_asleep(thread) };
+        let activity = Some(wakes.of(thread.tid));
+        if thread.activity_asleep == activity {
+            return true;
+        }
+        let is_asleep = is_asleep(thread);
+        thread.activity_asleep = activity.filter(|_| is_asleep);
+        is_asleep
+    }
+}
+
+/// Decides whether every thread waits. Without the program, `first` is read first, because it ran
+/// last. `signals` says whether signals may be under way, so that threads that only sleep have to be
+/// read too.
+pub(crate) fn census(
+    tree: &mut Tree,
+    activity: &mut Activity,
+    first: pid_t,
+    signals: Signals,
+) -> Census {
+    let mut threads_read = 0;
+    let census = count(tree, activity, first, signals, &mut threads_read);
+    activity.advance(tree, threads_read);
+    census
+}
+
+fn count(
+    tree: &mut Tree,
+    activity: &Activity,
+    first: pid_t,
+    signals: Signals,
+    threads_read: &mut usize,
+) -> Census {
     let last = tree.threads.get_mut(&first);
     if let Some(thread) = last
         && matches!(thread.state, State::Free | State::Waiting(_))
+        && activity.wakes().is_none()
         && !is_asleep(thread)
     {
         return Census::Awake(first);
     }
-    // Those that have run since they were last found asleep, with their number of runs.
+    // Those that have run since they were last found asleep, with their activity.
     let mut changed = Vec::new();
+    let ended_waits = &mut tree.ended_waits;
     for thread in tree.threads.values_mut() {
         match thread.state {
             State::New | State::Ending(_) | State::CreatingTimer { .. } => {
                 return Census::Awake(thread.tid);
             }
-            State::Held(_) | State::Stopped | State::Lending | State::Waiting(_) => {}
+            State::Held(..) | State::Stopped | State::Lending | State::Waiting(_) => {}
             State::Free => {
-                if has_slept_on(thread) {
+                *threads_read += 1;
+                if activity.has_slept_on(thread) {
                     continue;
                 }
-                // The runs first: a thread that is asleep afterwards has to get a CPU again to run,
-                // which increases them.
-                let runs = runs(thread);
+                // The activity first: it increases before a thread that is asleep afterwards runs.
+                let before = activity.of(thread);
                 if !is_asleep(thread) {
                     return Census::Awake(thread.tid);
                 }
-                changed.push((thread.tid, runs));
+                if !is_in_untraced_wait(thread) {
+                    ended_waits.extend(thread.untraced.take().and_then(|wait| wait.key));
+                }
+                changed.push((thread.tid, before));
             }
         }
     }
     let may_be_signalled = signals == Signals::UnderWay;
     for thread in tree.threads.values_mut() {
         let is_asleep = match thread.state {
-            State::Waiting(wait) if wait.call.endless == Endless::Pause && !may_be_signalled => {
+            State::Waiting(wait) | State::Held(wait, _)
+                if wait.call.endless == Endless::Pause && !may_be_signalled =>
+            {
                 true
             }
-            State::Waiting(_) => is_asleep(thread),
+            State::Waiting(_) | State::Held(..) => {
+                *threads_read += 1;
+                activity.sleeps_until_report(thread)
+            }
             // vfork(2) waits for its child in the state of a thread that waits for a disk.
             State::Lending => {
                 matches!(state(thread), Some(b'D' | b'S' | b'Z' | b'X')) && !runs_now(thread)
@@ -76,29 +180,21 @@ pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: Signals) -> Census 
     if changed.is_empty() {
         return Census::Asleep;
     }
-    for (tid, runs) in changed {
+    for (tid, before) in changed {
         let Some(thread) = tree.threads.get_mut(&tid) else { continue };
-        thread.runs_asleep = runs;
-        // A thread whose runs cannot be read is compared by its state only.
-        if !has_slept_on(thread) && (runs.is_some() || !is_asleep(thread)) {
+        thread.activity_asleep = before;
+        // A thread whose activity cannot be read is compared by its state only.
+        if !activity.has_slept_on(thread) && (before.is_some() || !is_asleep(thread)) {
             return Census::Awake(tid);
         }
     }
     for thread in tree.threads.values_mut() {
-        let is_free = matches!(thread.state, State::Free) && thread.runs_asleep.is_some();
-        if is_free && !has_slept_on(thread) {
+        let is_free = matches!(thread.state, State::Free) && thread.activity_asleep.is_some();
+        if is_free && !activity.has_slept_on(thread) {
             return Census::Awake(thread.tid);
         }
     }
     Census::Asleep
-}
-
-/// Returns whether a thread that was once found asleep has not run since, and is not about to. The
-/// state first: a thread that was about to run then has run afterwards, or is seen.
-fn has_slept_on(thread: &mut Thread) -> bool {
-    thread.runs_asleep.is_some()
-        && matches!(state(thread), Some(b'S' | b'Z' | b'X'))
-        && runs(thread) == thread.runs_asleep
 }
 
 /// Returns whether a thread waits for an event, or has ended. A thread that has stopped for the
@@ -115,10 +211,30 @@ fn is_asleep(thread: &mut Thread) -> bool {
 /// Returns whether a thread is on a CPU, or queued for one (since Linux 2.6.27, with
 /// CONFIG_HAVE_ARCH_TRACEHOOK).
 fn runs_now(thread: &mut Thread) -> bool {
+    call(thread, |text| text.starts_with("running")).unwrap_or(false)
+}
+
+/// Returns whether a thread is in its last untraced wait.
+pub(crate) fn is_in_untraced_wait(thread: &mut Thread) -> bool {
+    let Some(wait) = thread.untraced else { return false };
+    let is_in = |text: &str| {
+        let mut words = text.split_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        let args = [next()?, next()?, next()?, next()?, next()?, next()?];
+        let [_, ip] = [next()?, next()?];
+        Some(wait.is_at(number, ip, args))
+    };
+    // Where the file is missing, the thread's registers are compared when its deadline comes.
+    call(thread, is_in).is_none_or(|is_in| is_in.unwrap_or(false))
+}
+
+/// Reads the system call in which a thread is: its number, arguments, stack and instruction.
+fn call<T>(thread: &mut Thread, parse: impl FnOnce(&str) -> T) -> Option<T> {
     let path = format_args!("/proc/{}/task/{}/syscall", thread.process, thread.tid);
     let mut text = [0; 256];
-    let length = read(&mut thread.call, path, &mut text);
-    length.is_some_and(|length| text[..length].starts_with(b"running"))
+    let length = read(&mut thread.call, path, &mut text)?;
+    std::str::from_utf8(&text[..length]).ok().map(parse)
 }
 
 /// Returns the letter of a thread's state; X, for an ended one, if it is gone.

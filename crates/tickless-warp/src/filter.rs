@@ -2,8 +2,11 @@
 //! names a time, and lets all others run at native speed.
 //!
 //! The filter decides by arguments where it can see them: a poll(2) that waits for nothing or for
-//! ever is not trapped. Filters that return a stop to a tracer exist since Linux 3.5, and since
-//! Linux 5.11 the kernel skips a filter for calls which it always allows.
+//! ever is not trapped. A sleep, and a call whose timeout is a number, may lead to a notice instead
+//! of a stop, because the tracer need not change anything.
+//!
+//! Filters that return a stop to a tracer exist since Linux 3.5, and since Linux 5.11 the kernel
+//! skips a filter for calls which it always allows.
 
 use crate::timeout::SYS_FUTEX_WAIT;
 use libc::c_long;
@@ -108,6 +111,10 @@ const SOCKET_CALLS: &[Call] = &[
     (libc::SYS_connect, "connect", Trap::Always),
 ];
 
+/// The calls that only sleep, and those whose timeout is a number.
+const SLEEPS: [c_long; 2] = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
+const WITH_NUMBERS: [c_long; 3] = [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_poll];
+
 /// The options `SO_RCVTIMEO` and `SO_SNDTIMEO`, each with its older number first.
 pub(crate) const TIMEOUT_OPTIONS: [u32; 4] = [20, 21, 66, 67];
 
@@ -119,7 +126,10 @@ const WAITING_FUTEX_OPS: [u32; 5] = [
     libc::FUTEX_LOCK_PI2 as u32,
 ];
 
-const TRACE: u32 = libc::SECCOMP_RET_TRACE;
+/// The thread stops for its tracer.
+pub(crate) const TRACE: u32 = libc::SECCOMP_RET_TRACE;
+/// The thread waits for an answer to its notice.
+pub(crate) const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const MISSING: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 /// `AUDIT_ARCH_X86_64`.
@@ -155,14 +165,15 @@ const fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Op {
     Op { code, if_true, if_false, value }
 }
 
-/// Returns the filter of the whole tree.
-pub(crate) fn filter() -> Vec<Op> {
-    program(CALLS)
+/// Returns the filter of the whole tree. Sleeps and timeouts that are numbers lead to [`TRACE`] or
+/// [`NOTIFY`].
+pub(crate) fn filter(sleeps: u32, numbers: u32) -> Vec<Op> {
+    program(CALLS, sleeps, numbers)
 }
 
 /// Returns the second filter, for processes with a timeout on a socket.
 pub(crate) fn socket_filter() -> Vec<Op> {
-    program(SOCKET_CALLS)
+    program(SOCKET_CALLS, TRACE, TRACE)
 }
 
 /// Returns the bytes of a filter, as the kernel reads them.
@@ -181,7 +192,7 @@ pub(crate) fn call_name(number: i64) -> &'static str {
     call.map_or("?", |(_, name, _)| *name)
 }
 
-fn program(calls: &[Call]) -> Vec<Op> {
+fn program(calls: &[Call], sleeps: u32, numbers: u32) -> Vec<Op> {
     let mut ops = vec![
         op(LOAD, ARCH_AT),
         jump(EQUAL, ARCH, 1, 0),
@@ -191,7 +202,12 @@ fn program(calls: &[Call]) -> Vec<Op> {
         op(RETURN, MISSING),
     ];
     for (number, _, trap) in calls {
-        let block = block(*trap);
+        let found = match number {
+            number if SLEEPS.contains(number) => sleeps,
+            number if WITH_NUMBERS.contains(number) => numbers,
+            _ => TRACE,
+        };
+        let block = block(*trap, found);
         ops.push(jump(EQUAL, *number as u32, 0, block.len() as u8));
         ops.extend(block);
     }
@@ -203,16 +219,16 @@ fn program(calls: &[Call]) -> Vec<Op> {
 const POINTER_LENGTH: u8 = 6;
 
 /// Returns the instructions that decide on one call, which end with a return on every path.
-fn block(trap: Trap) -> Vec<Op> {
-    let (trace, allow) = (op(RETURN, TRACE), op(RETURN, ALLOW));
+fn block(trap: Trap, found: u32) -> Vec<Op> {
+    let (trapped, allow) = (op(RETURN, found), op(RETURN, ALLOW));
     match trap {
-        Trap::Always => vec![trace],
+        Trap::Always => vec![trapped],
         Trap::Missing => vec![op(RETURN, MISSING)],
         Trap::Positive(arg) => {
-            vec![low(arg), jump(EQUAL, 0, 2, 0), jump(HAS_BITS, SIGN, 1, 0), trace, allow]
+            vec![low(arg), jump(EQUAL, 0, 2, 0), jump(HAS_BITS, SIGN, 1, 0), trapped, allow]
         }
         Trap::Pointer(arg) => {
-            vec![low(arg), jump(EQUAL, 0, 0, 2), high(arg), jump(EQUAL, 0, 1, 0), trace, allow]
+            vec![low(arg), jump(EQUAL, 0, 0, 2), high(arg), jump(EQUAL, 0, 1, 0), trapped, allow]
         }
         // CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID; the clocks of other processes have
         // negative numbers, and so have those of devices.
@@ -221,10 +237,10 @@ fn block(trap: Trap) -> Vec<Op> {
             jump(EQUAL, 2, 3, 0),
             jump(EQUAL, 3, 2, 0),
             jump(HAS_BITS, SIGN, 1, 0),
-            trace,
+            trapped,
             allow,
         ],
-        Trap::Zero => vec![low(0), jump(EQUAL, 0, 0, 1), trace, allow],
+        Trap::Zero => vec![low(0), jump(EQUAL, 0, 0, 1), trapped, allow],
         Trap::Futex => {
             let mut ops = vec![low(1), op(AND, 0x7f)];
             let last = WAITING_FUTEX_OPS.len() - 1;
@@ -233,7 +249,7 @@ fn block(trap: Trap) -> Vec<Op> {
                 let otherwise = if at == last { POINTER_LENGTH } else { 0 };
                 ops.push(jump(EQUAL, value, to_block, otherwise));
             }
-            ops.extend(block(Trap::Pointer(3)));
+            ops.extend(block(Trap::Pointer(3), found));
             ops.push(allow);
             ops
         }
@@ -243,7 +259,7 @@ fn block(trap: Trap) -> Vec<Op> {
             for (at, value) in TIMEOUT_OPTIONS.into_iter().enumerate() {
                 ops.push(jump(EQUAL, value, (last - at) as u8, u8::from(at == last)));
             }
-            ops.extend([trace, allow]);
+            ops.extend([trapped, allow]);
             ops
         }
     }
@@ -282,7 +298,7 @@ mod tests {
     }
 
     fn traps(number: c_long, args: [u64; 6]) -> bool {
-        verdict(&filter(), ARCH, number as u32, args) == TRACE
+        verdict(&filter(TRACE, TRACE), ARCH, number as u32, args) == TRACE
     }
 
     #[test]
@@ -296,6 +312,9 @@ mod tests {
             assert!(traps(number, at(index, 1)));
             assert!(!traps(number, at(index, 0)));
             assert!(!traps(number, at(index, u64::from(u32::MAX))));
+            let notifies =
+                |value| verdict(&filter(TRACE, NOTIFY), ARCH, number as u32, at(index, value));
+            assert_eq!([1, 0].map(notifies), [NOTIFY, ALLOW]);
         }
         for (number, index) in
             [(libc::SYS_ppoll, 2), (libc::SYS_select, 4), (libc::SYS_rt_sigtimedwait, 2)]
@@ -331,10 +350,10 @@ mod tests {
         );
         assert!(!option(6, 20), "TCP_CONGESTION is another level's");
         assert!(traps(libc::SYS_nanosleep, [0; 6]) && !traps(libc::SYS_read, [0; 6]));
-        let uring = verdict(&filter(), ARCH, libc::SYS_io_uring_setup as u32, [0; 6]);
+        let uring = verdict(&filter(TRACE, TRACE), ARCH, libc::SYS_io_uring_setup as u32, [0; 6]);
         assert_eq!(uring, MISSING);
-        assert_eq!(verdict(&filter(), ARCH, X32 | 35, [0; 6]), MISSING);
-        assert_eq!(verdict(&filter(), 0x4000_0003, 162, [0; 6]), ALLOW);
+        assert_eq!(verdict(&filter(TRACE, TRACE), ARCH, X32 | 35, [0; 6]), MISSING);
+        assert_eq!(verdict(&filter(TRACE, TRACE), 0x4000_0003, 162, [0; 6]), ALLOW);
         assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_read as u32, [0; 6]), TRACE);
         assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_futex as u32, [0; 6]), ALLOW);
     }

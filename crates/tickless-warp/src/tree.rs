@@ -1,9 +1,10 @@
 //! The threads of the program and its children, and what each is doing as far as the tracer knows.
 
 use crate::line::Ns;
+use crate::sys::notices::Notice;
 use crate::sys::ptrace::Registers;
 use crate::timeout::TimedCall;
-use libc::pid_t;
+use libc::{c_long, pid_t};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use tickless_core::local::Key;
@@ -19,6 +20,28 @@ pub(crate) struct Wait {
     /// The armed deadline, until it has come.
     pub(crate) key: Option<Key>,
     pub(crate) since: Ns,
+}
+
+/// A wait with the kernel's own timeout, whose end is not reported. The kernel's timeout is right
+/// while the clock does not jump, and comes too late otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Untraced {
+    pub(crate) call: TimedCall,
+    pub(crate) number: c_long,
+    pub(crate) ip: u64,
+    pub(crate) args: [u64; 6],
+    pub(crate) deadline: Ns,
+    /// The armed deadline, until it has come.
+    pub(crate) key: Option<Key>,
+}
+
+impl Untraced {
+    /// Returns whether a thread with these registers is in this wait.
+    pub(crate) fn is_at(&self, number: c_long, ip: u64, args: [u64; 6]) -> bool {
+        // The kernel repeats a poll(2) that was interrupted under the other number.
+        let is_number = number == self.number || number == libc::SYS_restart_syscall;
+        is_number && (ip, args) == (self.ip, self.args)
+    }
 }
 
 /// A wait that a signal has interrupted, and that the kernel may repeat.
@@ -42,9 +65,9 @@ pub(crate) enum State {
     New,
     /// It runs, or waits in a call that names no time.
     Free,
-    /// Stopped before a call that only sleeps. It needs no look at the kernel's state: only a
-    /// signal could end the sleep early.
-    Held(Wait),
+    /// It waits for the answer to its notice of a call that only sleeps. Only a signal could end
+    /// the sleep early.
+    Held(Wait, Notice),
     /// In a wait that has no timeout for the kernel. The end of the call is reported.
     Waiting(Wait),
     /// As above, and its wait has been interrupted, because its deadline has come.
@@ -62,19 +85,21 @@ pub(crate) struct Thread {
     pub(crate) process: pid_t,
     pub(crate) state: State,
     pub(crate) interrupted: Option<Interrupted>,
+    /// Its last wait with the kernel's own timeout, unless it is known to have ended.
+    pub(crate) untraced: Option<Untraced>,
     /// The files of the thread's state in `/proc`, opened when first needed.
     pub(crate) stat: Option<File>,
     pub(crate) runs: Option<File>,
     pub(crate) call: Option<File>,
-    /// How often it had got a CPU when it was last found asleep.
-    pub(crate) runs_asleep: Option<u64>,
+    /// Its activity when it was last found asleep.
+    pub(crate) activity_asleep: Option<u64>,
 }
 
 impl Thread {
     /// Returns the number of the system call in which the thread waits for a time.
     pub(crate) fn call_of_wait(&self) -> Option<i64> {
         match self.state {
-            State::Held(wait) | State::Waiting(wait) | State::Ending(wait) => {
+            State::Held(wait, _) | State::Waiting(wait) | State::Ending(wait) => {
                 Some(wait.registers.orig_rax.cast_signed())
             }
             _ => None,
@@ -95,6 +120,8 @@ pub(crate) struct Process {
 pub(crate) struct Tree {
     pub(crate) threads: HashMap<pid_t, Thread>,
     pub(crate) processes: HashMap<pid_t, Process>,
+    /// The armed deadlines of untraced waits that a census has found to have ended.
+    pub(crate) ended_waits: Vec<Key>,
     /// Threads that have stopped before their parent's stop was reported, which names them.
     unannounced: HashSet<pid_t>,
 }
@@ -113,10 +140,11 @@ impl Tree {
                 process,
                 state,
                 interrupted: None,
+                untraced: None,
                 stat: None,
                 runs: None,
                 call: None,
-                runs_asleep: None,
+                activity_asleep: None,
             }
         })
     }

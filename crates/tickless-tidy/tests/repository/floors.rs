@@ -94,7 +94,7 @@ pub const CRATES: &[Floors] = &[
             &["timer"],
             &["state"],
             &["answers", "install", "log", "outside", "sockets", "timers", "waits"],
-            &["stops"],
+            &["stops", "untraced"],
             &["run"],
         ],
     ),

@@ -11,6 +11,7 @@ mod state;
 mod stops;
 mod timer;
 mod timers;
+mod untraced;
 mod waits;
 
 pub use run::run;

@@ -4,15 +4,17 @@
 use super::clock::VirtualClock;
 use super::outside::standard_input;
 use super::state::{Due, Engine};
-use crate::asleep::{Census, census};
+use super::untraced::flows;
+use crate::asleep::{Activity, Census, census};
 use crate::deadlines::Deadlines;
 use crate::error::WarpError;
-use crate::filter;
+use crate::filter::{NOTIFY, TRACE, filter};
 use crate::options::{Ended, Note, Options, Outcome};
 use crate::page::patch::Functions;
 use crate::report::Log;
 use crate::sys::events::{self, Handling};
-use crate::sys::launch::launch;
+use crate::sys::launch::{Filters, launch};
+use crate::sys::notices::Listener;
 use crate::tree::{Signals, Tree};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -22,8 +24,6 @@ use std::time::{Duration, Instant};
 const LEFTOVERS: Duration = Duration::from_secs(1);
 /// After this much time without a change, the user gets to know why.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a thread may be held: a signal from outside of the tree does not reach it until then.
-const HELD: Duration = Duration::from_millis(20);
 /// Between two looks at threads that run: the first distance, and the longest.
 const FIRST_LOOK: Duration = Duration::from_micros(20);
 const LAST_LOOK: Duration = Duration::from_millis(10);
@@ -47,7 +47,9 @@ pub fn run(
     notes: &mut dyn FnMut(Note),
 ) -> Result<Outcome, WarpError> {
     let start = Instant::now();
-    let mut launched = launch(program, args, &filter::filter())?;
+    let numbers = if flows(options) { NOTIFY } else { TRACE };
+    let filters = Filters { notifying: filter(NOTIFY, numbers), tracing: filter(TRACE, TRACE) };
+    let mut launched = launch(program, args, &filters)?;
     let handling = Handling::install(launched.pid);
     events::precise_timeouts();
     events::raise_file_limit();
@@ -59,7 +61,10 @@ pub fn run(
         deadlines: Deadlines::new(now, options.seed),
         clock,
         tree: Tree::default(),
+        activity: Activity::default(),
         functions: Functions::of_this_kernel(),
+        listener: launched.listener.take(),
+        handling,
         root: launched.pid,
         ended: None,
         has_begun: false,
@@ -83,6 +88,7 @@ pub fn run(
         engine.note(Note::SlowClocks { why: "this kernel does not use the time-stamp counter" });
     }
     engine.run();
+    let Engine { handling, .. } = engine;
     drop(handling);
     if !engine.has_begun
         && let Some(error) = launched.failure(program)
@@ -108,7 +114,6 @@ struct Rounds {
     quiet_since: Instant,
     /// When the clock last jumped, or a thread was last seen asleep.
     last_jump: Instant,
-    held_since: Instant,
     ended_since: Option<Instant>,
     has_noted: [bool; 2],
 }
@@ -121,7 +126,6 @@ impl Engine<'_> {
             busy: 0,
             quiet_since: now,
             last_jump: now,
-            held_since: now,
             ended_since: None,
             has_noted: [false; 2],
         };
@@ -129,6 +133,11 @@ impl Engine<'_> {
             let mut is_quiet = true;
             while let Some((tid, event)) = events::next() {
                 self.handle(tid, event);
+                is_quiet = false;
+            }
+            // One a round: nothing is between the answer and sleeping.
+            if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
+                self.begin_by_notice(notice);
                 is_quiet = false;
             }
             if self.tree.threads.is_empty() {
@@ -171,11 +180,10 @@ impl Engine<'_> {
         if !self.clock.jumps_when_idle() || (rounds.quiet == 0 && rounds.busy > BUSY) {
             return false;
         }
-        let Some(next) = self.deadlines.next() else { return false };
-        if self.signals == Signals::UnderWay {
-            self.release_held();
+        if self.deadlines.next().is_none() {
+            return false;
         }
-        let census = census(&mut self.tree, self.last, self.signals);
+        let census = census(&mut self.tree, &mut self.activity, self.last, self.signals);
         if let Census::Awake(tid) = census {
             self.last = tid;
             return false;
@@ -186,6 +194,15 @@ impl Engine<'_> {
             self.handle(tid, event);
             return true;
         }
+        // A thread that waits for the answer to its notice was found asleep.
+        if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
+            self.begin_by_notice(notice);
+            return true;
+        }
+        for key in std::mem::take(&mut self.tree.ended_waits) {
+            self.deadlines.cancel(key);
+        }
+        let Some(next) = self.deadlines.next() else { return false };
         if self.is_held_by_outside() {
             return false;
         }
@@ -206,13 +223,12 @@ impl Engine<'_> {
             events::yield_now();
             return;
         }
-        if rounds.held_since.elapsed() > HELD || rounds.quiet > SPINS + 3 {
-            self.release_held();
-            rounds.held_since = Instant::now();
-        }
-        let look = FIRST_LOOK.saturating_mul(1 << (rounds.quiet - SPINS.min(rounds.quiet)).min(16));
+        // The longer the program was busy, the less it matters to see early that it is idle.
+        let first = FIRST_LOOK * (rounds.busy / BUSY).clamp(1, 50);
+        let look = first.saturating_mul(1 << (rounds.quiet - SPINS.min(rounds.quiet)).min(16));
         let look = if looks { look.min(LAST_LOOK) } else { Duration::from_secs(1) };
-        events::wait(Some(until_next.map_or(look, |until| until.min(look))));
+        let at_most = until_next.map_or(look, |until| until.min(look));
+        self.handling.wait(at_most, self.listener.as_ref());
         self.check_patience(rounds);
     }
 
@@ -234,7 +250,8 @@ impl Engine<'_> {
             return;
         }
         let is_asleep = rounds.quiet_since.elapsed() > PATIENCE
-            && census(&mut self.tree, self.last, Signals::UnderWay) == Census::Asleep;
+            && census(&mut self.tree, &mut self.activity, self.last, Signals::UnderWay)
+                == Census::Asleep;
         let has_deadline = self.deadlines.next().is_some();
         if is_asleep && !has_deadline && !rounds.has_noted[0] {
             rounds.has_noted[0] = true;

@@ -2,10 +2,13 @@
 
 use super::clock::VirtualClock;
 use super::timer::{Timer, TimerId};
+use crate::asleep::Activity;
 use crate::deadlines::Deadlines;
 use crate::options::{Ended, Note, Options};
 use crate::page::patch::Functions;
 use crate::report::Log;
+use crate::sys::events::Handling;
+use crate::sys::notices::Listener;
 use crate::sys::ptrace::{self, Registers};
 use crate::tree::{Signals, State, Tree};
 use libc::pid_t;
@@ -30,8 +33,13 @@ pub(crate) struct Engine<'a> {
     pub(crate) clock: VirtualClock,
     pub(crate) deadlines: Deadlines<Due>,
     pub(crate) tree: Tree,
+    /// How the activity of threads is counted.
+    pub(crate) activity: Activity,
     /// The vDSO's functions that are replaced; `None` where the kernel maps no vDSO.
     pub(crate) functions: Option<Functions>,
+    /// Where notices arrive; `None` where all waits are traced.
+    pub(crate) listener: Option<Listener>,
+    pub(crate) handling: Handling,
     pub(crate) root: pid_t,
     /// How the program itself has ended, while others of its tree run.
     pub(crate) ended: Option<Ended>,

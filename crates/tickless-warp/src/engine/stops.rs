@@ -15,6 +15,14 @@ impl Engine<'_> {
     /// Handles an event of a thread.
     pub(crate) fn handle(&mut self, tid: pid_t, event: Event) {
         let state = self.tree.appears(tid).state;
+        if !matches!(event, Event::Signal(_) | Event::GroupStop | Event::Stop) {
+            self.forget_untraced(tid);
+        }
+        if let (State::Held(wait, _), Event::Signal(_) | Event::GroupStop | Event::Stop) =
+            (state, event)
+        {
+            self.sleep_is_interrupted(tid, wait);
+        }
         match event {
             Event::Ended(status) => self.has_ended(tid, status),
             Event::Call => self.before_call(tid),
@@ -35,7 +43,10 @@ impl Engine<'_> {
                 self.signals = Signals::UnderWay;
                 ptrace::listen(tid);
             }
-            Event::Stop => self.resume(tid, 0),
+            Event::Stop => {
+                self.end_untraced(tid);
+                self.resume(tid, 0);
+            }
             Event::Signal(signal) => self.deliver(tid, signal),
         }
     }
@@ -69,7 +80,7 @@ impl Engine<'_> {
         let number = registers.orig_rax.cast_signed() as c_long;
         let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
         if let Some(call) = timed_call(number, arguments(&registers), read) {
-            return self.begin_wait(tid, registers, call);
+            return self.begin_wait(tid, registers, call, None);
         }
         let is_answered = self.answer_clock(tid, number, &registers)
             || self.answer_timer(tid, number, &registers)
@@ -78,7 +89,7 @@ impl Engine<'_> {
             return;
         }
         if let Some(call) = self.socket_wait(tid, number, &registers) {
-            return self.begin_wait(tid, registers, call);
+            return self.begin_wait(tid, registers, call, None);
         }
         match number {
             libc::SYS_kill
@@ -123,6 +134,7 @@ impl Engine<'_> {
             .map(|thread| thread.tid)
             .collect();
         for thread in ended {
+            self.forget_untraced(thread);
             if let Some(thread) = self.tree.threads.remove(&thread) {
                 self.forget_wait(thread.state);
             }
@@ -148,6 +160,7 @@ impl Engine<'_> {
             // The call returns to the program.
             thread.interrupted = None;
         }
+        self.signal_untraced(tid);
         self.resume(tid, signal);
     }
 

@@ -1,9 +1,9 @@
 //! Waits with a deadline: how they begin, and how each of their ends looks to the program.
 //!
-//! A call that only sleeps is held before it begins. If every other thread waits too, the clock
-//! jumps and the call is answered without being made: one stop for a sleep. Otherwise, and for all
-//! calls that wait for an event too, the call is made without its timeout. When its deadline comes,
-//! the tracer interrupts it, and gives it the result of a timeout at its end.
+//! A call that only sleeps leads to a notice, which the tracer answers when the deadline comes: the
+//! call is not made. Where the kernel has no notices, and for all calls that wait for an event too,
+//! the call is made without its timeout. When its deadline comes, the tracer interrupts it, and
+//! gives it the result of a timeout at its end.
 //!
 //! A signal that interrupts a wait looks like the tracer's interruption, without the deadline. The
 //! thread gets its own registers back, so the kernel can repeat the call: the filter then traps it
@@ -13,6 +13,7 @@
 use super::state::{Due, Engine, arguments};
 use crate::line::Ns;
 use crate::report::Ending;
+use crate::sys::notices::{Answer, Notice};
 use crate::sys::{memory, ptrace};
 use crate::timeout::{Endless, Remaining, TimedCall, When, remaining_words};
 use crate::tree::{Interrupted, Signals, State, Wait};
@@ -25,13 +26,20 @@ const ERESTARTNOHAND: i64 = -514;
 const ERESTART_RESTARTBLOCK: i64 = -516;
 const EINTR: i64 = -(libc::EINTR as i64);
 
-fn is_interrupted(result: i64) -> bool {
+pub(super) fn is_interrupted(result: i64) -> bool {
     (ERESTART_RESTARTBLOCK..=ERESTARTSYS).contains(&result) || result == EINTR
 }
 
 impl Engine<'_> {
-    /// Begins a wait, for a thread that is stopped before the call.
-    pub(crate) fn begin_wait(&mut self, tid: pid_t, registers: Registers, call: TimedCall) {
+    /// Begins a wait, for a thread that is stopped before the call, or waits for the answer to its
+    /// notice.
+    pub(crate) fn begin_wait(
+        &mut self,
+        tid: pid_t,
+        registers: Registers,
+        call: TimedCall,
+        notice: Option<Notice>,
+    ) {
         let now = self.clock.now();
         let interrupted =
             self.tree.threads.get_mut(&tid).and_then(|thread| thread.interrupted.take());
@@ -44,10 +52,9 @@ impl Engine<'_> {
         let deadline = deadline.filter(|at| *at < u64::MAX);
         let key = deadline.and_then(|at| self.deadlines.arm(at, Due::Wait(tid)));
         let wait = Wait { call, registers, deadline, key, since: now };
-        if call.endless == Endless::Pause {
-            self.tree.set(tid, State::Held(wait));
-        } else {
-            self.wait_in_kernel(tid, wait);
+        match notice {
+            Some(notice) => self.tree.set(tid, State::Held(wait, notice)),
+            None => self.wait_in_kernel(tid, wait),
         }
     }
 
@@ -70,24 +77,19 @@ impl Engine<'_> {
         ptrace::resume_to_exit(tid);
     }
 
-    /// Lets all threads that are held sleep in the kernel, where signals reach them.
-    pub(crate) fn release_held(&mut self) {
-        let held = self.tree.threads.values().filter_map(|thread| match thread.state {
-            State::Held(wait) => Some((thread.tid, wait)),
-            _ => None,
-        });
-        for (tid, wait) in held.collect::<Vec<_>>() {
-            self.wait_in_kernel(tid, wait);
-        }
-    }
-
     /// Ends a wait whose deadline has come.
     pub(crate) fn end_wait(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         match thread.state {
-            State::Held(wait) => {
-                self.log_wait(tid, &wait, Ending::Timeout);
-                self.answer(tid, wait.registers, wait.call.timed_out);
+            State::Held(ref mut wait, notice) => {
+                wait.key = None;
+                let (wait, answer) = (*wait, Answer::Result(wait.call.timed_out));
+                // Otherwise a signal has interrupted it, and its stop will be reported.
+                if self.listener.as_ref().is_some_and(|of| of.answer(&notice, answer)) {
+                    self.log_wait(tid, &wait, Ending::Timeout);
+                    self.tree.set(tid, State::Free);
+                    self.last = tid;
+                }
             }
             State::Waiting(mut wait) => {
                 wait.key = None;
@@ -95,12 +97,27 @@ impl Engine<'_> {
                 self.last = tid;
                 ptrace::interrupt(tid);
             }
+            State::Free | State::Stopped => self.interrupt_untraced(tid),
             _ => {}
         }
     }
 
-    /// Handles the end of a call that waited.
+    /// Ends a call that waited, and resumes its thread.
     pub(crate) fn wait_has_ended(&mut self, tid: pid_t, wait: Wait, end: Ending) {
+        self.finish_wait(tid, wait, end, wait.registers);
+        self.resume(tid, 0);
+    }
+
+    /// Ends a sleep, for a thread that has stopped because a signal has interrupted it.
+    pub(crate) fn sleep_is_interrupted(&mut self, tid: pid_t, wait: Wait) {
+        if let Some(registers) = ptrace::registers(tid) {
+            self.finish_wait(tid, wait, Ending::Event, registers);
+            self.tree.set(tid, State::Free);
+        }
+    }
+
+    /// Gives a call that waited its result. `before` are the registers at its begin.
+    fn finish_wait(&mut self, tid: pid_t, wait: Wait, end: Ending, before: Registers) {
         if let Some(key) = wait.key {
             self.deadlines.cancel(key);
         }
@@ -108,7 +125,7 @@ impl Engine<'_> {
         self.log_wait(tid, &wait, end);
         let left = wait.deadline.map_or(Ns::MAX, |at| at.saturating_sub(self.clock.now()));
         let mut result = now.rax.cast_signed();
-        let mut registers = Registers { rax: now.rax, ..wait.registers };
+        let mut registers = Registers { rax: now.rax, ..before };
         // The kernel has stored the address of the next instruction and the flags there.
         (registers.rcx, registers.r11) = (now.rcx, now.r11);
         let is_interrupted = is_interrupted(result);
@@ -120,6 +137,8 @@ impl Engine<'_> {
                 // It would be repeated by restart_syscall(2), which the kernel does by itself.
                 ERESTART_RESTARTBLOCK => ERESTARTNOHAND,
                 ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
+                // The interrupted wait for the answer to a notice.
+                ERESTARTSYS if wait.call.endless == Endless::Pause => ERESTARTNOHAND,
                 result => result,
             };
             write_remaining(tid, wait.call.remaining, left);
@@ -134,14 +153,15 @@ impl Engine<'_> {
         }
         registers.rax = result.cast_unsigned();
         ptrace::set_registers(tid, &registers);
-        self.resume(tid, 0);
     }
 
     /// Computes the deadlines on the realtime clock again, after that has been set.
     pub(crate) fn realtime_has_been_set(&mut self) {
         self.rearm_realtime_timers();
         for thread in self.tree.threads.values_mut() {
-            let (State::Held(wait) | State::Waiting(wait)) = &mut thread.state else { continue };
+            let (State::Held(wait, _) | State::Waiting(wait)) = &mut thread.state else {
+                continue;
+            };
             let (When::At { clock, ns }, Some(key)) = (wait.call.when, wait.key) else { continue };
             let at = self.clock.offsets.to_monotonic(clock, ns);
             if Some(at) != wait.deadline {
@@ -154,7 +174,7 @@ impl Engine<'_> {
 
     /// Forgets the wait of a thread that has ended.
     pub(crate) fn forget_wait(&mut self, state: State) {
-        if let State::Held(Wait { key: Some(key), .. })
+        if let State::Held(Wait { key: Some(key), .. }, _)
         | State::Waiting(Wait { key: Some(key), .. }) = state
         {
             self.deadlines.cancel(key);
@@ -164,7 +184,7 @@ impl Engine<'_> {
 
 /// Stores the time that is left where the call stores it. Like the kernel, ignores a memory that
 /// cannot be written, because the call has had its effect.
-fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) {
+pub(super) fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) {
     if let Some((at, words)) = remaining_words(remaining, left) {
         memory::write_words(tid, at, &words);
     }

@@ -1,13 +1,15 @@
 //! What happens to the threads of the tree, and waiting for it.
 //!
 //! SIGCHLD is blocked in the tracer, and stays pending from the first event on. So the tracer can
-//! take all events, decide that there is nothing to do, and sleep without missing one.
+//! take all events, decide that there is nothing to do, and sleep without missing one. It calls
+//! waitpid(2) only after a SIGCHLD, because that call takes time for each thread of the tree.
 #![expect(unsafe_code, reason = "waitpid(2) and signals")]
 
+use super::notices::Listener;
 use libc::{c_int, pid_t};
 use std::fs;
-use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 /// What happened to a thread.
@@ -35,12 +37,34 @@ pub(crate) enum Event {
     Signal(c_int),
 }
 
+/// Whether there has been a SIGCHLD since the last call of waitpid(2) that found nothing.
+static HAS_EVENTS: AtomicBool = AtomicBool::new(true);
+
 /// Returns an event of a thread that has not been returned before.
 pub(crate) fn next() -> Option<(pid_t, Event)> {
+    if !HAS_EVENTS.load(Ordering::Relaxed) && !take_pending() {
+        return None;
+    }
+    HAS_EVENTS.store(false, Ordering::Relaxed);
     let mut status = 0;
     // SAFETY: the kernel stores to one integer.
     let tid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
-    (tid > 0).then(|| (tid, event(status)))
+    (tid > 0).then(|| {
+        HAS_EVENTS.store(true, Ordering::Relaxed);
+        (tid, event(status))
+    })
+}
+
+/// Takes a SIGCHLD that is pending. Returns whether one was.
+fn take_pending() -> bool {
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut set = std::mem::MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const none) > 0
+    }
 }
 
 /// Waits for the next event of one thread.
@@ -78,28 +102,6 @@ fn event(status: c_int) -> Event {
     }
 }
 
-/// Sleeps until there is an event, at most for a time; `None` means without an end.
-pub(crate) fn wait(at_most: Option<Duration>) {
-    let set = set_of(libc::SIGCHLD);
-    let timeout = at_most.map(|time| libc::timespec {
-        tv_sec: time.as_secs() as i64,
-        tv_nsec: i64::from(time.subsec_nanos()),
-    });
-    let timeout = timeout.as_ref().map_or(null(), |timeout| &raw const *timeout);
-    // SAFETY: the set and the timeout live until the call returns.
-    unsafe { libc::sigtimedwait(&raw const set, null_mut(), timeout) };
-}
-
-fn set_of(signal: c_int) -> libc::sigset_t {
-    let mut set = std::mem::MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), signal);
-        set.assume_init()
-    }
-}
-
 /// The process that gets the signals which are sent to the tracer.
 static ROOT: AtomicI32 = AtomicI32::new(0);
 
@@ -119,10 +121,17 @@ extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c
     }
 }
 
+/// Notes a SIGCHLD that has ended ppoll(2).
+extern "C" fn note(_: c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    HAS_EVENTS.store(true, Ordering::Relaxed);
+}
+
 /// How this process handles the signals of the tracer's work; restored when dropped.
 pub(crate) struct Handling {
     before: Vec<(c_int, libc::sigaction)>,
     mask: libc::sigset_t,
+    /// The mask while the tracer waits.
+    waiting: libc::sigset_t,
 }
 
 impl Handling {
@@ -135,7 +144,7 @@ impl Handling {
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
             action.sa_sigaction = handler;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            // SAFETY: the handler only calls kill(2), and `before` is filled in.
+            // SAFETY: the handlers call at most kill(2), and `before` is filled in.
             unsafe {
                 libc::sigaction(signal, &raw const action, before.as_mut_ptr());
                 (signal, before.assume_init())
@@ -144,16 +153,32 @@ impl Handling {
         let forward = forward as extern "C" fn(_, _, _) as usize;
         let mut before: Vec<_> =
             FORWARDED.into_iter().map(|signal| replace(signal, forward)).collect();
-        // A parent that ignores SIGCHLD gets none.
-        before.push(replace(libc::SIGCHLD, libc::SIG_DFL));
+        let note = note as extern "C" fn(_, _, _) as usize;
+        before.push(replace(libc::SIGCHLD, note));
+        let mut set = std::mem::MaybeUninit::uninit();
         let mut mask = std::mem::MaybeUninit::uninit();
-        let set = set_of(libc::SIGCHLD);
-        // SAFETY: `mask` is filled in.
-        let mask = unsafe {
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, mask.as_mut_ptr());
-            mask.assume_init()
+        // SAFETY: the calls fill in both sets.
+        let (mask, waiting) = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), mask.as_mut_ptr());
+            let mut waiting = mask.assume_init();
+            libc::sigdelset(&raw mut waiting, libc::SIGCHLD);
+            (mask.assume_init(), waiting)
         };
-        Handling { before, mask }
+        Handling { before, mask, waiting }
+    }
+
+    /// Sleeps until there is an event or a notice, at most for a time.
+    pub(crate) fn wait(&self, at_most: Duration, listener: Option<&Listener>) {
+        let timeout = libc::timespec {
+            tv_sec: at_most.as_secs() as i64,
+            tv_nsec: i64::from(at_most.subsec_nanos()),
+        };
+        let fd = listener.map_or(-1, Listener::fd);
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the structure, the timeout and the mask live until the call returns.
+        unsafe { libc::ppoll(&raw mut poll, 1, &raw const timeout, &raw const self.waiting) };
     }
 }
 

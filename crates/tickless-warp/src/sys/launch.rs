@@ -3,7 +3,8 @@
 
 use crate::error::WarpError;
 use crate::filter::Op;
-use crate::sys::ptrace;
+use crate::sys::notices::Listener;
+use crate::sys::{descriptors, events, ptrace};
 use libc::{c_char, c_int, pid_t};
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -14,15 +15,25 @@ use std::os::unix::ffi::OsStringExt;
 /// A program that has been started, and stops at its execve(2).
 pub(crate) struct Launched {
     pub(crate) pid: pid_t,
+    /// Where its notices arrive, if its filter has some.
+    pub(crate) listener: Option<Listener>,
     /// The child reports here why it could not run the program; closed by a successful execve(2).
-    failure: File,
+    reports: File,
 }
 
-/// The step at which the child failed.
+/// What the child reports: the step at which it failed, with the error, or that it has its filter,
+/// with the descriptor for notices.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Filter = 1,
     Exec = 2,
+    HasFilter = 3,
+}
+
+/// The filters that the child tries to install, in this order.
+pub(crate) struct Filters {
+    pub(crate) notifying: Vec<Op>,
+    pub(crate) tracing: Vec<Op>,
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -39,7 +50,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 pub(crate) fn launch(
     program: &OsString,
     args: &[OsString],
-    filter: &[Op],
+    filters: &Filters,
 ) -> Result<Launched, WarpError> {
     let failed = |error| WarpError::Process { error };
     let text = |text: &OsString| CString::new(text.clone().into_vec());
@@ -51,71 +62,105 @@ pub(crate) fn launch(
     let pointers: Vec<*const c_char> =
         words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let (go_read, go_write) = pipe().map_err(failed)?;
-    let (failure_read, failure_write) = pipe().map_err(failed)?;
+    let (report_read, report_write) = pipe().map_err(failed)?;
     // SAFETY: the child calls only functions that may be called after fork(2).
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // The child's copy of the other end: without it, a read would not see that the parent died.
         drop(go_write);
-        child(go_read.as_raw_fd(), failure_write.as_raw_fd(), filter, &pointers);
+        child(go_read.as_raw_fd(), report_write.as_raw_fd(), filters, &pointers);
     }
     if pid < 0 {
         return Err(failed(io::Error::last_os_error()));
     }
-    drop(failure_write);
-    if let Err(error) = ptrace::seize(pid) {
-        super::events::kill(pid, libc::SIGKILL);
-        super::events::next_of(pid);
-        return Err(WarpError::no_ptrace(error));
+    drop((go_read, report_write));
+    let (mut go, mut reports) = (File::from(go_write), File::from(report_read));
+    let mut begin = || {
+        ptrace::seize(pid).map_err(WarpError::no_ptrace)?;
+        go.write_all(&[1]).map_err(failed)?;
+        let fd = match report(&mut reports).map_err(failed)? {
+            (step, fd) if step == Step::HasFilter as i32 => u64::try_from(fd).ok(),
+            (_, error) => {
+                return Err(WarpError::NoSeccomp { error: io::Error::from_raw_os_error(error) });
+            }
+        };
+        let copy = |fd| descriptors::copy(pid, fd).ok_or_else(io::Error::last_os_error);
+        let fd = fd.map(copy).transpose().map_err(failed)?;
+        go.write_all(&[1]).map_err(failed)?;
+        Ok(fd.map(Listener::new))
+    };
+    match begin() {
+        Ok(listener) => Ok(Launched { pid, listener, reports }),
+        Err(error) => {
+            events::kill(pid, libc::SIGKILL);
+            events::next_of(pid);
+            Err(error)
+        }
     }
-    File::from(go_write).write_all(&[1]).map_err(failed)?;
-    Ok(Launched { pid, failure: failure_read.into() })
+}
+
+/// Reads a report of the child: its step, and an error or a descriptor.
+fn report(reports: &mut File) -> io::Result<(c_int, c_int)> {
+    let mut report = [0; 8];
+    reports.read_exact(&mut report)?;
+    let word = |at: usize| i32::from_ne_bytes([0, 1, 2, 3].map(|byte| report[at + byte]));
+    Ok((word(0), word(4)))
 }
 
 impl Launched {
     /// Returns why the program could not be run, after the child has ended without running it.
     pub(crate) fn failure(&mut self, program: &OsString) -> Option<WarpError> {
-        let mut report = [0; 8];
-        self.failure.read_exact(&mut report).ok()?;
-        let [step, number] =
-            [0, 4].map(|at| i32::from_ne_bytes([0, 1, 2, 3].map(|byte| report[at + byte])));
+        let (_, number) = report(&mut self.reports).ok()?;
         let error = io::Error::from_raw_os_error(number);
-        Some(if step == Step::Exec as i32 {
-            WarpError::Program { name: program.to_string_lossy().into_owned(), error }
-        } else {
-            WarpError::NoSeccomp { error }
-        })
+        Some(WarpError::Program { name: program.to_string_lossy().into_owned(), error })
     }
 }
 
-/// The child: waits until it is traced, installs the filter, and runs the program.
-fn child(go: RawFd, failure: RawFd, filter: &[Op], words: &[*const c_char]) -> ! {
+/// The child: waits until it is traced, installs a filter, and runs the program.
+fn child(go: RawFd, reports: RawFd, filters: &Filters, words: &[*const c_char]) -> ! {
     let mut byte = 0_u8;
     // SAFETY: the system calls take the addresses of locals, and of strings that the parent's copy
     // of the memory has; each of them may be called after fork(2).
     unsafe {
-        if libc::read(go, (&raw mut byte).cast(), 1) != 1 {
-            libc::_exit(127);
-        }
-        let fail = |step: Step| {
-            let error = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            let report = [step as i32, error];
-            libc::write(failure, report.as_ptr().cast(), size_of_val(&report));
+        let mut wait = || {
+            if libc::read(go, (&raw mut byte).cast(), 1) != 1 {
+                libc::_exit(127);
+            }
+        };
+        let report = |step: Step, number: c_int| {
+            let report = [step as i32, number];
+            libc::write(reports, report.as_ptr().cast(), size_of_val(&report));
+        };
+        let fail = |step: Step| -> ! {
+            report(step, io::Error::last_os_error().raw_os_error().unwrap_or(0));
             libc::_exit(127)
         };
-        if install(filter, 0) != 0 {
+        wait();
+        let mut fd = install_one(filters);
+        if fd.is_none() {
             // Without privileges, only a process that cannot gain any may have a filter (since
             // Linux 3.5).
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-            if install(filter, 0) != 0 {
-                fail(Step::Filter);
-            }
+            fd = install_one(filters);
         }
+        match fd {
+            Some(fd) => report(Step::HasFilter, fd),
+            None => fail(Step::Filter),
+        }
+        wait();
         // Rust ignores it in its own programs; std's Command restores it too.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::execvp(words[0], words.as_ptr());
         fail(Step::Exec)
     }
+}
+
+/// Installs the first filter that the kernel accepts. Returns the descriptor for its notices, -1 if
+/// it has none.
+fn install_one(filters: &Filters) -> Option<c_int> {
+    // Refused if a filter of a container notifies already.
+    let fd = install(&filters.notifying, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as c_int);
+    (fd >= 0).then_some(fd).or_else(|| (install(&filters.tracing, 0) == 0).then_some(-1))
 }
 
 /// seccomp(2), since Linux 3.17.

@@ -4,4 +4,6 @@ pub(crate) mod descriptors;
 pub(crate) mod events;
 pub(crate) mod launch;
 pub(crate) mod memory;
+pub(crate) mod notices;
 pub(crate) mod ptrace;
+pub(crate) mod wakes;

@@ -1,0 +1,118 @@
+//! Waits with the kernel's own timeout: their begin leads to a notice, and their end to nothing.
+//!
+//! A server that is busy makes many waits with a timeout, nearly all of which end by an event. While
+//! the clock flows as real time does, the kernel's timeout is right, so the call is made as it is.
+//! The tracer notes the deadline. When the clock has jumped there, the tracer interrupts the call,
+//! if the thread still is in it, and gives it the result of a timeout.
+//!
+//! A wait that has ended is noticed at the next event of its thread, or by a census, before the
+//! clock jumps.
+
+use super::state::{Due, Engine, arguments};
+use super::waits::{is_interrupted, write_remaining};
+use crate::asleep::is_in_untraced_wait;
+use crate::options::{Options, Pace};
+use crate::sys::notices::{Answer, Notice};
+use crate::sys::{memory, ptrace};
+use crate::timeout::{Endless, TimedCall, When, timed_call};
+use crate::tree::{State, Untraced};
+use libc::{c_long, pid_t};
+
+/// Returns whether time flows as in reality while a thread computes, so that the kernel's timeouts
+/// are right. The report needs each end of a wait, so with one no wait is untraced.
+pub(super) fn flows(options: &Options) -> bool {
+    options.pace == Pace::Jump && !options.reports
+}
+
+impl Engine<'_> {
+    /// Begins a wait: holds a thread that only sleeps, and lets others make their call.
+    pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
+        let Notice { tid, number, ip, args, .. } = notice;
+        self.forget_untraced(tid);
+        let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
+        let call = timed_call(number, args, read);
+        if let Some(call) = call.filter(|call| self.holds(call)) {
+            return self.begin_wait(tid, notice.registers(), call, Some(notice));
+        }
+        if let (Some(thread), Some(call @ TimedCall { when: When::After(ns), .. })) =
+            (self.tree.threads.get_mut(&tid), call)
+        {
+            let deadline = self.clock.now().saturating_add(ns);
+            let key = self.deadlines.arm(deadline, Due::Wait(tid));
+            thread.untraced = Some(Untraced { call, number, ip, args, deadline, key });
+        }
+        self.last = tid;
+        if let Some(listener) = &self.listener {
+            listener.answer(&notice, Answer::MakeCall);
+        }
+    }
+
+    /// Returns whether a wait is answered at its deadline instead of being made. Each step of the
+    /// kernel takes longer the more threads wait for an answer.
+    fn holds(&self, call: &TimedCall) -> bool {
+        const HELD_MAX: usize = 64;
+        let is_held = self.tree.threads.len() <= HELD_MAX || !flows(self.options);
+        // The realtime clock may be behind the kernel's.
+        call.endless == Endless::Pause && (is_held || matches!(call.when, When::At { .. }))
+    }
+
+    /// Interrupts a wait whose deadline has come, unless it has ended.
+    pub(crate) fn interrupt_untraced(&mut self, tid: pid_t) {
+        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
+        if !is_in_untraced_wait(thread) {
+            thread.untraced = None;
+            return;
+        }
+        if let Some(wait) = &mut thread.untraced {
+            wait.key = None;
+        }
+        // A process that is stopped gets the result when it continues.
+        if matches!(thread.state, State::Free) {
+            self.last = tid;
+            ptrace::interrupt(tid);
+        }
+    }
+
+    /// Gives a wait the result of a timeout, for a thread that has stopped. Does nothing if its
+    /// deadline has not come.
+    pub(crate) fn end_untraced(&mut self, tid: pid_t) {
+        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
+        let Some(wait) = thread.untraced.take_if(|wait| wait.key.is_none()) else { return };
+        let Some(mut registers) = ptrace::registers(tid) else { return };
+        let number = registers.orig_rax.cast_signed() as c_long;
+        if !is_interrupted(registers.rax.cast_signed()) {
+            return;
+        }
+        if wait.is_at(number, registers.rip, arguments(&registers)) {
+            registers.rax = wait.call.timed_out.cast_unsigned();
+        } else if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
+            // The thread has begun another wait, which no signal has interrupted: repeat it.
+            const SYSCALL_LENGTH: u64 = 2;
+            registers.rax = registers.orig_rax;
+            registers.rip -= SYSCALL_LENGTH;
+        }
+        ptrace::set_registers(tid, &registers);
+    }
+
+    /// Handles that a signal has interrupted a wait, for a thread that has stopped: stores the time
+    /// that is left, and arms a deadline again that has come, because the stop has taken back the
+    /// tracer's interruption.
+    pub(crate) fn signal_untraced(&mut self, tid: pid_t) {
+        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
+        let is_in = is_in_untraced_wait(thread);
+        let Some(wait) = thread.untraced.as_mut().filter(|_| is_in) else { return };
+        let left = wait.deadline.saturating_sub(self.clock.now());
+        write_remaining(tid, wait.call.remaining, left);
+        if wait.key.is_none() {
+            wait.key = self.deadlines.arm(wait.deadline, Due::Wait(tid));
+        }
+    }
+
+    /// Forgets a wait that has ended.
+    pub(crate) fn forget_untraced(&mut self, tid: pid_t) {
+        let thread = self.tree.threads.get_mut(&tid);
+        if let Some(key) = thread.and_then(|thread| thread.untraced.take()).and_then(|of| of.key) {
+            self.deadlines.cancel(key);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Notices of seccomp(2): a thread that begins a wait waits for the tracer's answer, which is the
+//! result of the call, or that the thread makes the call as it is (since Linux 5.5). A notice takes
+//! two system calls of the tracer, and no stop of the thread.
+#![expect(unsafe_code, reason = "ioctl(2) on the descriptor of a filter")]
+
+use super::ptrace::Registers;
+use libc::{c_long, pid_t};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// A thread that is about to make a system call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice {
+    id: u64,
+    pub(crate) tid: pid_t,
+    pub(crate) number: c_long,
+    /// The address of the instruction after the call.
+    pub(crate) ip: u64,
+    pub(crate) args: [u64; 6],
+}
+
+impl Notice {
+    /// Returns those of the thread's registers that the notice has.
+    pub(crate) fn registers(&self) -> Registers {
+        let [rdi, rsi, rdx, r10, r8, r9] = self.args;
+        let orig_rax = self.number.cast_unsigned();
+        // SAFETY: any bytes are valid registers.
+        let none: Registers = unsafe { std::mem::zeroed() };
+        Registers { rip: self.ip, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..none }
+    }
+}
+
+/// What a thread does that waits for an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// Its call returns this.
+    Result(i64),
+    MakeCall,
+}
+
+/// The descriptor of a filter, where notices arrive.
+pub(crate) struct Listener(OwnedFd);
+
+impl Listener {
+    pub(crate) fn new(fd: OwnedFd) -> Listener {
+        // Since Linux 6.6. The tracer and the thread take turns, on one CPU: neither has to wake
+        // another CPU. Without it, a notice takes longer.
+        const SYNC_WAKE_UP: libc::c_ulong = 1;
+        // SAFETY: the request takes a number.
+        unsafe {
+            libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP);
+        }
+        Listener(fd)
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Returns a notice that has not been returned before.
+    pub(crate) fn next(&self) -> Option<Notice> {
+        let mut poll = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel writes to one structure.
+        let is_ready = unsafe { libc::poll(&raw mut poll, 1, 0) } > 0;
+        if !is_ready || poll.revents & libc::POLLIN == 0 {
+            return None;
+        }
+        // SAFETY: a zeroed structure is valid, and the kernel wants one.
+        let mut found: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        let to = &raw mut found;
+        // SAFETY: the request fills in the structure.
+        let done = unsafe { libc::ioctl(self.fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, to) } == 0;
+        done.then_some(Notice {
+            id: found.id,
+            tid: found.pid.cast_signed(),
+            number: c_long::from(found.data.nr),
+            ip: found.data.instruction_pointer,
+            args: found.data.args,
+        })
+    }
+
+    /// Answers a notice. Returns whether the thread has got the answer; otherwise a signal has
+    /// interrupted or killed it.
+    pub(crate) fn answer(&self, notice: &Notice, answer: Answer) -> bool {
+        let (val, flags) = match answer {
+            Answer::Result(result) => (result, 0),
+            Answer::MakeCall => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+        };
+        let answer = libc::seccomp_notif_resp { id: notice.id, val, error: 0, flags };
+        let from = &raw const answer;
+        // SAFETY: the request reads one structure.
+        unsafe { libc::ioctl(self.fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, from) == 0 }
+    }
+}
