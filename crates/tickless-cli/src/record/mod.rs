@@ -36,7 +36,7 @@ use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Statist
     2 for a wrong command line; with a command that ran, the status of the command,\n\
     128 and the number of the signal if one ended it.")]
 pub struct RecordArgs {
-    /// The file to write; packed if it ends in .gz
+    /// The file to write; packed if it ends in .gz, for trace-cmd and KernelShark if in .dat
     #[arg(short, long, value_name = "FILE", default_value = "trace.txt.gz")]
     output: PathBuf,
     /// Overwrite the file if it is there, without asking
@@ -96,6 +96,12 @@ impl Command for RecordArgs {
 
 impl RecordArgs {
     fn record(&self) -> Result<Recorded, Failure> {
+        if output::is_dat(&self.output) && self.events.is_some() {
+            return Err(Failure::usage(
+                "a .dat file lacks what late and quota need beside the events. Name another file \
+                 with -o, or events with -e",
+            ));
+        }
         let groups = match self.events {
             Some(Purpose::Quota) => Some(Watch::begin(self.cgroup.as_deref())?),
             _ if self.cgroup.is_some() => {
@@ -138,11 +144,15 @@ impl RecordArgs {
             ));
         }
         let mut unseen = Vec::new();
-        output.replace(|out| {
-            unseen = recording.write(&self.title(), &before, out)?;
-            let written = groups.iter().try_for_each(|group| writeln!(out, "{group}"));
-            written.map_err(|error| RecordError::Output { path: self.output.clone(), error })
-        })?;
+        if output::is_dat(&self.output) {
+            output.replace_file(|file| recording.write_dat(file))?;
+        } else {
+            output.replace(|out| {
+                unseen = recording.write(&self.title(), &before, out)?;
+                let written = groups.iter().try_for_each(|group| writeln!(out, "{group}"));
+                written.map_err(|error| RecordError::Output { path: self.output.clone(), error })
+            })?;
+        }
         let (path, buffer_kb) = (self.output.clone(), recording.buffer_kb());
         let purpose = self.events;
         Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen, purpose })
@@ -190,6 +200,9 @@ impl fmt::Display for Recorded {
         match self.purpose {
             Some(Purpose::Late) => write!(f, "See what was late: tickless late {path}"),
             Some(Purpose::Quota) => write!(f, "Try other limits: tickless quota {path}"),
+            None if output::is_dat(&self.path) => {
+                write!(f, "See what they cost: trace-cmd report -t -i {path} | tickless replay -")
+            }
             None => write!(f, "See what they cost: tickless replay {path}"),
         }
     }

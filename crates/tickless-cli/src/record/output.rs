@@ -1,10 +1,10 @@
 //! The file into which a recording is written: text, compressed with gzip if its name ends in
-//! `.gz`.
+//! `.gz`, or a `trace.dat`.
 
 use crate::command::confirm;
 use flate2::{Compression, write::GzEncoder};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tickless_trace::record::RecordError;
 
@@ -36,21 +36,32 @@ impl Output {
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
+        let is_packed = has_extension(&self.path, "gz");
+        self.replace_file(|file| {
+            let refused = |error| RecordError::Output { path: "".into(), error };
+            let mut file = BufWriter::new(file);
+            if is_packed {
+                let mut packed = GzEncoder::new(&mut file, Compression::default());
+                write(&mut packed)?;
+                packed.finish().map_err(refused)?;
+            } else {
+                write(&mut file)?;
+            }
+            file.flush().map_err(refused)
+        })
+    }
+
+    /// Has `write` replace the content of the file itself, which is neither buffered nor packed.
+    pub(crate) fn replace_file(
+        self,
+        write: impl FnOnce(&File) -> Result<(), RecordError>,
+    ) -> Result<(), RecordError> {
         let Output { path, file, .. } = self;
-        let explain = |error: io::Error| RecordError::Output { path: path.clone(), error };
         // Truncate only a regular file: a pipe has no length.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            file.set_len(0).map_err(explain)?;
+            file.set_len(0).map_err(|error| RecordError::Output { path: path.clone(), error })?;
         }
-        let mut file = BufWriter::new(file);
-        if is_gzip(&path) {
-            let mut packed = GzEncoder::new(&mut file, Compression::default());
-            write(&mut packed).map_err(|error| named(error, &path))?;
-            packed.finish().map_err(explain)?;
-        } else {
-            write(&mut file).map_err(|error| named(error, &path))?;
-        }
-        file.flush().map_err(explain)
+        write(&file).map_err(|error| named(error, &path))
     }
 }
 
@@ -63,8 +74,13 @@ pub(crate) fn may_overwrite(path: &Path) -> Result<(), RecordError> {
     Err(RecordError::Exists { path: path.into() })
 }
 
-fn is_gzip(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
+/// Returns whether a file is for trace-cmd and KernelShark: whether its name ends in `.dat`.
+pub(super) fn is_dat(path: &Path) -> bool {
+    has_extension(path, "dat")
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
 }
 
 /// Adds the file's name to an error that `write` has returned without knowing it.
@@ -102,7 +118,7 @@ mod tests {
             let found = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             let mut text = String::from_utf8(found.clone()).unwrap_or_default();
-            if is_gzip(&path) {
+            if has_extension(&path, "gz") {
                 GzDecoder::new(found.as_slice()).read_to_string(&mut text).unwrap();
             }
             assert_eq!(text, "trace\n");

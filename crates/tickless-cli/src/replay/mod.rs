@@ -10,7 +10,7 @@ use crate::output::{Format, print};
 use crate::traces;
 use std::path::{Path, PathBuf};
 use tickless_trace::replay::{
-    Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, summarise,
+    Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, other_ticks, summarise,
 };
 
 /// Drive a recorded kernel timer trace through the timer core, once for each policy
@@ -23,6 +23,7 @@ use tickless_trace::replay::{
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
     tickless replay trace.txt --policy lazy --format json\n  \
+    tickless replay trace.txt --hz 250 --hz 1000\n  \
     perf script --ns --header | tickless replay -\n  \
     ssh box cat trace.txt.gz | tickless replay - --strict\n\n\
     Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
@@ -35,6 +36,10 @@ pub struct ReplayArgs {
     /// Only this policy; may be given several times
     #[arg(long, value_parser = policy(&ReplayPolicy::ALL))]
     policy: Vec<ReplayPolicy>,
+    /// Show also what a tick of this rate would have cost, stopped on idle CPUs and not; may be
+    /// given several times. Linux can be configured with 24 to 1200, depending on the processor
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(24..=1_200))]
+    hz: Vec<u32>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -56,6 +61,9 @@ impl Command for ReplayArgs {
             let summary = self.replay(file)?;
             print(&summary, self.format)?;
             return Ok(self.verdict(&summary));
+        }
+        if !self.hz.is_empty() && self.format != Format::Json {
+            return Err(Failure::usage("--hz with several traces needs --format json"));
         }
         // A trace that cannot be used is left out of the table. The command continues with the next
         // trace, and fails at the end.
@@ -88,7 +96,17 @@ impl ReplayArgs {
         let inference = if self.no_inference { Inference::Off } else { Inference::On };
         let trace = traces::read(file)?;
         trace.messages().for_each(complain);
-        Ok(summarise(&trace, policies, inference))
+        let mut summary = summarise(&trace, policies, inference);
+        if !self.hz.is_empty() {
+            summary.ticks = other_ticks(&trace, inference, &self.hz).ok_or_else(|| {
+                Failure::new(format_args!(
+                    "{}: --hz needs the CPUs' ticks, and the trace has none. Record all events of \
+                     the system timer",
+                    summary.trace.file
+                ))
+            })?;
+        }
+        Ok(summary)
     }
 
     fn verdict(&self, summary: &Summary) -> Exit {

@@ -27,6 +27,7 @@ impl Results for Summary {
         policies(self, out)?;
         writeln!(out, "\nHow late timers fired, against the end of their window:")?;
         lateness(self, out)?;
+        ticks(self, out)?;
         paragraph(out, "", RECORDED)?;
         if self.policies.iter().any(|result| Some(result.policy) != of_kernel(self)) {
             paragraph(out, "", OWN_EVENTS)?;
@@ -72,6 +73,9 @@ const RECORDED: &str = "\"recorded\" is what the trace itself says the kernel di
 
 const OWN_EVENTS: &str = "Wakeups that the kernel did not have are delivered exactly when due, so \
     lateness is that of the recorded interrupts.";
+
+const OTHER_TICKS: &str = "\"stopped\": idle CPUs stop their tick. \"while idle\" is the part of \
+    the wakeups that found their CPU idle. What programs did is as recorded.";
 
 const NO_AGREEMENT: &str = "Agreement: unknown, since the trace has no device writes \
     (msr:write_msr of register 6e0).";
@@ -179,6 +183,29 @@ fn lateness(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let recorded = &summary.trace.recorded;
     row("recorded", recorded.queue_lateness_ns, recorded.wheel_lateness_ns);
     write_table(&table, out)
+}
+
+fn ticks(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let Some(first) = summary.ticks.first() else { return Ok(()) };
+    writeln!(out, "\nWith other ticks, under {}:", first.policy)?;
+    let header = ["", "device writes", "wakeups", "while idle", "wheel late p50", "p99"];
+    let mut table = bare(&header, 1);
+    for result in &summary.ticks {
+        let tick = if result.stopped { "stopped" } else { "running" };
+        let late = |of: fn(Quantiles) -> u64| {
+            result.wheel_lateness_ns.map_or_else(|| "-".to_string(), |late| time(of(late)))
+        };
+        table.add_row([
+            format!("{} Hz, {tick}", result.hz),
+            result.device_writes.to_string(),
+            result.wakeups.to_string(),
+            result.idle_wakeups.to_string(),
+            late(|late| late.p50),
+            late(|late| late.p99),
+        ]);
+    }
+    write_table(&table, out)?;
+    paragraph(out, "", OTHER_TICKS)
 }
 
 fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()> {

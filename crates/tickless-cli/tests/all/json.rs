@@ -3,7 +3,7 @@
 
 use crate::run::{fails, file, fits, json, page, prints, tickless};
 use crate::study::quick;
-use crate::support::sample_text;
+use crate::support::{sample_text, text_without};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,12 @@ fn replay_prints_what_is_documented() {
     file("damaged.txt", a_damaged_sleeper());
     let traces =
         ["traces/idle.txt.gz", "traces/two-groups-aligned.txt.gz", "single.txt", "damaged.txt"];
-    compare("replay", &traces.map(|trace| json(&format!("replay {trace}"))));
+    let mut documents = traces.map(|trace| json(&format!("replay {trace}"))).to_vec();
+    documents.push(json("replay traces/idle.txt.gz --hz 100"));
+    let no_wheel = text_without(&sample_text("idle"), ": timer_");
+    file("no-wheel.txt", no_wheel);
+    documents.push(json("replay no-wheel.txt --hz 100"));
+    compare("replay", &documents);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::run::{Ended, file, json, path, program, signal, tickless};
 use flate2::read::GzDecoder;
 use std::fs;
 use std::io::Read;
+use std::process::Command;
 use tickless_core::time::CpuId;
 use tickless_trace::record::{IdleEvents, IdleStops};
 
@@ -51,6 +52,29 @@ fn a_recording_replays() {
     GzDecoder::new(file).take(400).read_to_string(&mut head).unwrap();
     assert!(head.starts_with("# recorded: sh -c for i in 1"), "{head}");
     assert!(head.contains("clock=mono"), "{head}");
+}
+
+/// Goal: trace-cmd reads a recording in its format, and its text has all events, with the names of
+/// callbacks.
+#[test]
+fn trace_cmd_opens_a_recording_in_its_format() {
+    let Some(_) = tracefs() else { return };
+    let _alone = alone();
+    let report = |file: &str| Command::new("trace-cmd").args(["report", "-t", "-i", file]).output();
+    if report("/dev/null").is_err() {
+        skip("there is no trace-cmd");
+        return;
+    }
+    let script = "for i in $(seq 50); do sleep 0.005; done";
+    let _ = record("--buffer 8M -o round.dat", script).exits(0, &["trace-cmd report -t -i "]);
+    let report = report(path("round.dat").to_str().unwrap()).unwrap();
+    assert!(report.status.success(), "{report:?}");
+    file("reported.txt", report.stdout);
+    let json = json("replay reported.txt");
+    assert_eq!((&json["skipped_lines"], &json["dropped_events"]), (&0.into(), &0.into()));
+    let mut top = json["top_functions"].as_array().unwrap().iter();
+    let sleeps = top.find(|one| one["function"] == "hrtimer_wakeup").unwrap();
+    assert!(sleeps["starts"].as_u64() >= Some(50), "{json}");
 }
 
 #[test]

@@ -19,6 +19,9 @@ fn a_wrong_command_line_exits_2_with_advice() {
             ("replay a --no-such-option", "--no-such-option"),
             ("replay a --policy busy", "restart-aware"),
             ("replay a --format xml", "csv"),
+            ("replay a --hz 0", "24..=1200"),
+            ("replay a --hz 7", "24..=1200"),
+            ("replay traces/idle.txt.gz traces/nginx.txt.gz --hz 250", "--format json"),
             ("study rearm --live --sim", both),
             ("study rearm --live --quick --full", both),
             ("study rearm --live --cpus 0", "not a number from 1 to"),
@@ -42,6 +45,7 @@ fn a_wrong_command_line_exits_2_with_advice() {
             ("doctor --check nonsense", "idle-ticks"),
             ("top --once --batch 2", both),
             ("top --batch 0", "--batch"),
+            ("record -o a.dat --events late", "lacks what late and quota need"),
             ("project a --machine nothing", "there is no machine nothing"),
             ("project a --machine=host --cpus=0", "0 CPUs; ask for 1 to 4096"),
             ("project a --machine=host --cpus=4-2", "goes down"),
@@ -63,6 +67,7 @@ fn an_unusable_file_exits_1_with_advice() {
             ("replay nowhere", "Check the name"),
             ("replay .", "Name a file, not a directory"),
             ("replay empty.txt", "Record a trace"),
+            ("replay traces/bursts.txt.gz --hz 250", "--hz needs the CPUs' ticks"),
             ("replay /no/such/*", "Check the pattern"),
             ("man nonsense", "tickless help"),
             ("man --dir /proc/nowhere", "Name another place"),
@@ -117,6 +122,19 @@ fn tables_fit_a_terminal() {
     let shown = replay("two-groups-aligned", "80");
     assert!(shown.lines().any(|line| line == strip), "{shown}");
     assert!(page("replay").contains(strip), "docs/book/src/replay.md shows another strip");
+}
+
+#[test]
+fn other_ticks_are_in_the_table() {
+    let line = "replay traces/pipe-two-cpus.txt.gz --hz 250 --hz 1000";
+    let table = prints(line);
+    fits(table.lines());
+    for tick in json(line)["ticks"].as_array().unwrap() {
+        let state = if tick["stopped"] == true { "stopped" } else { "running" };
+        let (name, writes) = (format!("{} Hz, {state}", tick["hz"]), &tick["device_writes"]);
+        let row = table.lines().find(|row| row.trim_start().starts_with(&name)).unwrap();
+        assert!(row.contains(&writes.to_string()), "{table}");
+    }
 }
 
 #[test]

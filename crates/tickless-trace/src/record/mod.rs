@@ -5,6 +5,7 @@
 //!
 //! The trace is read after the recording has ended, so that the recorder does not record itself.
 
+mod dat;
 mod error;
 mod idle;
 mod instance;

@@ -3,7 +3,7 @@
 use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
 use super::watcher::Watcher;
-use super::{RecordError, Statistics, Tracefs, kernel};
+use super::{RecordError, Statistics, Tracefs, dat, kernel};
 use crate::read::running;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -52,8 +52,8 @@ pub struct Recording {
     notes: Vec<String>,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
     _watcher: Option<Watcher>,
-    // Keeps the mount, if this process has made one.
-    _tracefs: Tracefs,
+    // Also keeps the mount, if this process has made one.
+    tracefs: Tracefs,
 }
 
 impl Recording {
@@ -95,7 +95,7 @@ impl Recording {
                 other => other,
             })?;
         }
-        Ok(Recording { instance, buffer_kb, notes, _watcher: watcher, _tracefs: tracefs })
+        Ok(Recording { instance, buffer_kb, notes, _watcher: watcher, tracefs })
     }
 
     /// Returns remarks for the user: what a replay will lack, and what was cleaned up.
@@ -172,6 +172,12 @@ impl Recording {
         }
         out.write_all(running().as_bytes()).map_err(refused)?;
         Ok(unseen)
+    }
+
+    /// Writes the trace as a `trace.dat` for trace-cmd and KernelShark, in place of what `file`
+    /// contains, and empties the buffers. `file` must be a regular file.
+    pub fn write_dat(&self, file: &File) -> Result<(), RecordError> {
+        dat::write(self.tracefs.root(), self.instance.path(), file)
     }
 }
 

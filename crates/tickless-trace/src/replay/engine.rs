@@ -11,7 +11,7 @@
 use super::lateness::Lateness;
 use super::platform::ReplayPlatform;
 use super::policy::{DEFERRED_MAX, ReplayPolicy};
-use super::script::{Item, ItemKind, Op, Script, Start, tick};
+use super::script::{Item, ItemKind, Op, Script, Start, Turn, tick};
 use crate::read::{Family, Trace};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,13 +19,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tickless_core::bases::expiry::{CallbackResult, Firing};
-use tickless_core::bases::{Bases, Options, Settings};
+use tickless_core::bases::{Bases, Options, Settings, WheelEvents};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::platform::Platform;
-use tickless_core::queues::wheel::PushOut;
+use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::{DeviceCounts, HandlerEnd, Limits};
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Tick, Window};
 
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -39,6 +39,17 @@ pub(super) struct Outcome {
     /// Timers that fired before their earliest expiry. Must be 0.
     pub(super) early: u64,
     pub(super) late: Lateness,
+    /// Events of devices whose CPU was idle. Counted only with [`OtherTicks`].
+    pub(super) idle_wakeups: u64,
+}
+
+/// Ticks that the engine provides, for a script without the recorded ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OtherTicks<'s> {
+    pub(super) length: Tick,
+    /// Whether a CPU stops its tick while it is idle for at least a tick.
+    pub(super) stop: bool,
+    pub(super) turns: &'s [Turn],
 }
 
 /// If it is unknown which timers a recorded interrupt expired, it is taken for the event of a
@@ -46,24 +57,34 @@ pub(super) struct Outcome {
 /// begin, and longer if a virtual CPU did not run.
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
-pub(super) fn run(script: &Script, trace: &Trace, policy: ReplayPolicy) -> Outcome {
+pub(super) fn run(
+    script: &Script,
+    trace: &Trace,
+    policy: ReplayPolicy,
+    ticks: Option<OtherTicks<'_>>,
+) -> Outcome {
     let settings = policy.set(Settings {
-        tick: tick(trace),
+        tick: ticks.map_or_else(|| tick(trace), |ticks| ticks.length),
         push_out: PushOut::Eager,
         limits: Limits { passes: u32::MAX, ..Limits::NONE },
-        wheel: script.wheel,
+        // A CPU that has stopped its tick programs its device for the wheel. While the tick runs,
+        // it comes no later than the wheel's next bucket, so the wheel programs nothing.
+        wheel: if ticks.is_some() { WheelEvents::Device } else { script.wheel },
         ..Settings::default()
     });
-    let mut engine = Engine::new(script, trace.cpus, settings);
+    let mut engine = Engine::new(script, trace.cpus, settings, ticks);
     for start in &script.pending_at_start {
         engine.start(start, start.base);
         engine.seen.borrow_mut().guessed[start.timer as usize] = true;
     }
+    (0..trace.cpus).map(CpuId).for_each(|cpu| engine.start_tick(cpu));
     let before = engine.devices();
     for item in &script.items {
+        engine.follow_idle(item.at);
         engine.deliver_due(item.at);
         engine.perform(item);
     }
+    engine.follow_idle(script.ends);
     engine.deliver_due(script.ends);
     engine.outcome(policy, &before)
 }
@@ -78,6 +99,9 @@ struct Engine<'s> {
     /// If the policy defers the programming of devices: for each CPU, the time at which its device
     /// must be programmed at the latest.
     deferred: Option<RefCell<Vec<Ns>>>,
+    /// The engine's own ticks. Their timers are behind those of the script, one for each CPU.
+    ticks: Option<OtherTicks<'s>>,
+    is_idle: Vec<bool>,
 }
 
 enum Timer {
@@ -94,22 +118,32 @@ struct Seen {
     /// For each CPU, the counts of its device that come from inferred operations (those without a
     /// record).
     inferred: Vec<DeviceCounts>,
+    idle_wakeups: u64,
 }
 
 impl<'s> Engine<'s> {
-    fn new(script: &'s Script, cpus: u16, settings: Settings) -> Engine<'s> {
+    fn new(
+        script: &'s Script,
+        cpus: u16,
+        settings: Settings,
+        ticks: Option<OtherTicks<'s>>,
+    ) -> Engine<'s> {
         let defers = settings.handler_end == HandlerEnd::Defers;
         let platform = ReplayPlatform::new(cpus, script.begins);
         let bases = Arc::new(Bases::new(platform, cpus, settings));
         let timer = |(number, family): (usize, &Family)| match family {
             Family::Wheel => Timer::Wheel(OwnedTimer::new(&bases, number as u32)),
-            Family::Queue if script.slices[number] => {
+            Family::Queue if script.slices.get(number) == Some(&true) => {
                 Timer::Queue(OwnedTimer::lazy(&bases, number as u32))
             }
             Family::Queue => Timer::Queue(OwnedTimer::new(&bases, number as u32)),
         };
-        let timers: Vec<Timer> = script.families.iter().enumerate().map(timer).collect();
+        let mut timers: Vec<Timer> = script.families.iter().enumerate().map(timer).collect();
         let cpus = usize::from(cpus);
+        if ticks.is_some() {
+            let own = timers.len()..timers.len() + cpus;
+            timers.extend(own.map(|number| timer((number, &Family::Queue))));
+        }
         let mut interrupts = vec![Vec::new(); cpus];
         for item in script.items.iter().rev() {
             if let ItemKind::Interrupt { .. } = item.kind {
@@ -121,9 +155,11 @@ impl<'s> Engine<'s> {
             late: Lateness::new(),
             guessed: vec![false; timers.len()],
             inferred: vec![DeviceCounts::default(); cpus],
+            idle_wakeups: 0,
         });
         let deferred = defers.then(|| RefCell::new(vec![Ns::NEVER; cpus]));
-        Engine { script, bases, timers, interrupts, seen, deferred }
+        let is_idle = vec![false; cpus];
+        Engine { script, bases, timers, interrupts, seen, deferred, ticks, is_idle }
     }
 
     fn platform(&self) -> &ReplayPlatform {
@@ -143,6 +179,42 @@ impl<'s> Engine<'s> {
         }
     }
 
+    /// Follows which CPUs are idle until `until`, and stops and starts their ticks.
+    fn follow_idle(&mut self, until: Ns) {
+        while let Some(ticks) = &mut self.ticks
+            && let Some((turn, rest)) = ticks.turns.split_first()
+            && turn.at <= until
+        {
+            ticks.turns = rest;
+            let stops = ticks.stop && turn.lasts >= Ns::from_duration(ticks.length.length());
+            self.deliver_due(turn.at);
+            self.platform().go(turn.at, turn.cpu);
+            self.is_idle[turn.cpu.index()] = turn.is_idle;
+            match turn.is_idle {
+                _ if !stops => {}
+                true => self.cancel(self.tick_timer(turn.cpu)),
+                false => self.start_tick(turn.cpu),
+            }
+        }
+    }
+
+    /// Starts the engine's own tick of a CPU, if it has one.
+    fn start_tick(&self, cpu: CpuId) {
+        if let Some(window) = self.next_tick() {
+            let timer = self.tick_timer(cpu);
+            self.start(&Start { timer, window, base: cpu, wakes: Wakes::Yes }, cpu);
+        }
+    }
+
+    fn tick_timer(&self, cpu: CpuId) -> u32 {
+        self.script.families.len() as u32 + u32::from(cpu.0)
+    }
+
+    fn next_tick(&self) -> Option<Window> {
+        let length = self.ticks?.length;
+        Some(Window::at(length.start(length.floor(self.platform().now()) + 1)))
+    }
+
     /// Programs the devices whose deferred programming must happen at `until` or before.
     fn program_deferred(&self, until: Ns) {
         let Some(deferred) = &self.deferred else { return };
@@ -153,6 +225,11 @@ impl<'s> Engine<'s> {
                 *latest = Ns::NEVER;
             }
         }
+    }
+
+    fn begin_interrupt(&self, cpu: CpuId) {
+        self.platform().deliver(cpu);
+        self.seen.borrow_mut().idle_wakeups += u64::from(self.is_idle[cpu.index()]);
     }
 
     /// Ends an interrupt. If the policy defers the programming of devices, sets the time at which
@@ -174,11 +251,8 @@ impl<'s> Engine<'s> {
                 continue;
             }
             self.platform().go(due, cpu);
-            self.platform().deliver(cpu);
-            self.bases.expire(cpu, |firing| {
-                self.fired(firing);
-                CallbackResult::Done
-            });
+            self.begin_interrupt(cpu);
+            self.bases.expire(cpu, |firing| self.fired(firing));
             self.end_interrupt(cpu);
             self.program_deferred(until);
         }
@@ -190,12 +264,19 @@ impl<'s> Engine<'s> {
     /// The recorded interrupt came with some delay after the earliest expiry that it handled. With
     /// the same delay, the simulated event would come at `due` plus the delay. If that time is
     /// not before the expiry, the simulated event would have handled the same timer, so both are
-    /// one interrupt. If the expiry is not known, the delay may be up to [`DELIVERY_MAX`].
+    /// one interrupt. If the expiry is not known, the delay may be up to [`DELIVERY_MAX`]. The
+    /// engine's own ticks never wait longer than that for a recorded interrupt.
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
-        self.interrupts[cpu.index()].last().is_some_and(|item| match item.kind {
-            ItemKind::Interrupt { due: Ns::NEVER, .. } => item.at <= due.after(DELIVERY_MAX),
-            ItemKind::Interrupt { due: expiry, .. } => expiry <= due.after(item.at.since(expiry)),
-            ItemKind::Operation => false,
+        self.interrupts[cpu.index()].last().is_some_and(|item| {
+            let is_near = item.at <= due.after(DELIVERY_MAX);
+            match item.kind {
+                ItemKind::Interrupt { due: Ns::NEVER, .. } => is_near,
+                ItemKind::Interrupt { due: expiry, .. } => {
+                    let is_same = expiry <= due.after(item.at.since(expiry));
+                    is_same && (is_near || self.ticks.is_none())
+                }
+                ItemKind::Operation => false,
+            }
         })
     }
 
@@ -205,11 +286,10 @@ impl<'s> Engine<'s> {
         let all = self.script.ops(item);
         let mut ops: Vec<Option<Op>> = all.iter().copied().map(Some).collect();
         let mut callbacks = callbacks(all);
-        self.platform().deliver(item.cpu);
+        self.begin_interrupt(item.cpu);
         self.bases.expire(item.cpu, |firing| {
-            self.fired(firing);
+            let mut result = self.fired(firing);
             let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
-            let mut result = CallbackResult::Done;
             for op in &mut ops[part] {
                 match op.take() {
                     // If a callback restarts its own timer, the handler does so when the callback
@@ -283,13 +363,19 @@ impl<'s> Engine<'s> {
         *inferred = inferred.plus(self.device(cpu).since(before));
     }
 
-    fn fired(&self, firing: &Firing<ReplayPlatform>) {
+    /// Counts a timer that fires. Returns what its callback requests, without what the trace has of
+    /// it: the engine's own ticks restart.
+    fn fired(&self, firing: &Firing<ReplayPlatform>) -> CallbackResult {
         let mut seen = self.seen.borrow_mut();
         let number = firing.task as usize;
+        if number >= self.script.families.len() {
+            return self.next_tick().map_or(CallbackResult::Done, CallbackResult::Restart);
+        }
         seen.early += u64::from(firing.now < firing.window.soft);
         if !std::mem::take(&mut seen.guessed[number]) {
             seen.late.record(self.script.families[number], firing.now.since(firing.window.hard));
         }
+        CallbackResult::Done
     }
 
     fn device(&self, cpu: CpuId) -> DeviceCounts {
@@ -304,13 +390,13 @@ impl<'s> Engine<'s> {
         let after = self.devices();
         let views = (0..).map(CpuId).take(after.len()).filter_map(|cpu| self.bases.view(cpu));
         let expirations = views.map(|view| view.counts.fired).sum();
-        let Seen { early, late, inferred, .. } = self.seen.into_inner();
+        let Seen { early, late, inferred, idle_wakeups, .. } = self.seen.into_inner();
         let per_cpu: Vec<DeviceCounts> = (after.iter().zip(before).zip(&inferred))
             .map(|((after, before), inferred)| after.since(*before).since(*inferred))
             .collect();
         let device = per_cpu.iter().fold(DeviceCounts::default(), |sum, cpu| sum.plus(*cpu));
         let inferred_writes = inferred.iter().map(|inferred| inferred.writes).sum();
-        Outcome { policy, device, per_cpu, inferred_writes, expirations, early, late }
+        Outcome { policy, device, per_cpu, inferred_writes, expirations, early, late, idle_wakeups }
     }
 }
 

@@ -24,6 +24,7 @@ mod policy;
 mod script;
 pub mod streams;
 mod summary;
+mod ticks;
 
 pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Verdict};
 pub use lateness::Quantiles;
@@ -33,3 +34,4 @@ pub use script::{FamilyCounts, Inference};
 pub use summary::{
     FunctionStarts, OperationCounts, PolicyResult, Recorded, Summary, TraceFacts, summarise,
 };
+pub use ticks::{TickResult, other_ticks};

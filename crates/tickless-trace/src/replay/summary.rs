@@ -6,6 +6,7 @@ use super::lateness::Quantiles;
 use super::overlap::{self, Overlap};
 use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
+use super::ticks::TickResult;
 use crate::read::{Event, EventKind, Family, Record, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -19,6 +20,8 @@ use tickless_core::time::CpuId;
 pub struct Summary {
     pub trace: TraceFacts,
     pub policies: Vec<PolicyResult>,
+    /// What other ticks would have cost, from [`other_ticks`](super::other_ticks); empty at first.
+    pub ticks: Vec<TickResult>,
     pub operations: OperationCounts,
     pub cancelled_percent: f64,
     pub top_functions: Vec<FunctionStarts>,
@@ -122,6 +125,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
             recorded,
         },
         policies: requested.map(result).collect(),
+        ticks: Vec::new(),
         cancelled_percent: both.cancelled_percent(),
         operations,
         top_functions: top_functions(trace, &script),
@@ -139,7 +143,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
 
 fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Outcome> {
     thread::scope(|scope| {
-        let start = |&policy| scope.spawn(move || engine::run(script, trace, policy));
+        let start = |&policy| scope.spawn(move || engine::run(script, trace, policy, None));
         let threads: Vec<_> = policies.iter().map(start).collect();
         let outcome = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

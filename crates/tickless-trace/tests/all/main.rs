@@ -9,6 +9,7 @@ mod quota;
 mod replay_by_hand;
 mod replay_property;
 mod replay_samples;
+mod replay_ticks;
 mod trace_damage;
 mod trace_fixture;
 mod trace_formats;

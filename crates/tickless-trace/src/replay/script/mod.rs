@@ -17,12 +17,14 @@
 //!   [`inference`].
 
 mod clocks;
+mod idle;
 mod inference;
 mod interrupt;
 mod paired;
 mod timers;
 mod writer;
 
+pub(super) use self::idle::Turn;
 use super::lateness::Lateness;
 use crate::read::{EventKind, Family, Record, Trace};
 use serde::Serialize;
@@ -125,7 +127,23 @@ impl FamilyCounts {
 
 /// Converts a trace to a script: the operations on its timers. O(n log n).
 pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
-    writer::Writer::new(trace, inference).write(trace)
+    writer::Writer::new(trace, inference, Ticks::Kept).write(trace)
+}
+
+/// Converts a trace to a script like [`write`], but leaves out the operations on the CPUs' tick
+/// timers, and the interrupts that expired nothing else. Also returns when CPUs went idle and
+/// became busy.
+pub(super) fn write_without_ticks(trace: &Trace, inference: Inference) -> (Script, Vec<Turn>) {
+    let writer = writer::Writer::new(trace, inference, Ticks::LeftOut);
+    let turns = idle::find(trace, &writer.clocks);
+    (writer.write(trace), turns)
+}
+
+/// What a script does with the operations on the CPUs' tick timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ticks {
+    Kept,
+    LeftOut,
 }
 
 /// Returns the tick of a trace's kernel, or the default if it is not known.

@@ -37,6 +37,20 @@ impl Timers {
     pub(super) fn of(&self, place: usize) -> Option<u32> {
         Some(self.by_record[place]).filter(|number| *number != NONE)
     }
+
+    /// Returns for each timer whether it is the tick of a CPU. O(n).
+    pub(super) fn ticks(&self, trace: &Trace) -> Vec<bool> {
+        let functions = trace.names.tick_functions();
+        let mut is_tick = vec![false; self.families.len()];
+        for (record, &timer) in trace.records.iter().zip(&self.by_record) {
+            if let Event::HrtimerStart { function, .. }
+            | Event::HrtimerExpireEntry { function, .. } = record.event
+            {
+                is_tick[timer as usize] |= functions.contains(&Some(function));
+            }
+        }
+        is_tick
+    }
 }
 
 /// Returns whether the event is the end of a callback. Such an event changes nothing about the

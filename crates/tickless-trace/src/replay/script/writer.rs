@@ -3,16 +3,16 @@
 use super::clocks::{Clocks, effective};
 use super::interrupt::{Ends, Interrupt};
 use super::timers::Timers;
-use super::{Inference, ItemKind, Op, Script, Start, paired};
-use crate::read::{ClockId, Context, Event, EventKind, NameId, Record, Trace};
+use super::{Inference, ItemKind, Op, Script, Start, Ticks, paired};
+use crate::read::{ClockId, Context, Event, EventKind, Family, NameId, Record, Trace};
 use crate::replay::policy::SLICE_FUNCTION;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
 pub(super) struct Writer {
     pub(super) inference: Inference,
-    clocks: Clocks,
-    ticks: [Option<NameId>; 2],
+    pub(super) clocks: Clocks,
+    ticks: Ticks,
     slice_function: Option<NameId>,
     ends: Ends,
     timers: Timers,
@@ -67,7 +67,7 @@ struct Seen<'t> {
 }
 
 impl Writer {
-    pub(super) fn new(trace: &Trace, inference: Inference) -> Writer {
+    pub(super) fn new(trace: &Trace, inference: Inference, ticks: Ticks) -> Writer {
         let timers = Timers::number(trace);
         let clocks = Clocks::measure(trace, &timers);
         let unknown = State {
@@ -79,13 +79,14 @@ impl Writer {
             is_tick: false,
             is_removed: false,
         };
+        let state = |is_tick| State { is_tick, ..unknown };
         Writer {
             inference,
-            ticks: trace.names.tick_functions(),
+            ticks,
             slice_function: trace.names.find(SLICE_FUNCTION),
             ends: Ends::of(trace),
             place: 0,
-            states: vec![unknown; timers.families.len()],
+            states: timers.ticks(trace).into_iter().map(state).collect(),
             cpus: (0..trace.cpus).map(|_| Cpu::default()).collect(),
             script: Script::new(trace, &clocks, timers.families.clone()),
             clocks,
@@ -129,6 +130,9 @@ impl Writer {
     fn timer(&mut self, seen: Seen<'_>) {
         let Seen { record, timer, at } = seen;
         self.follow_interrupt(record, at, self.handler_now(seen));
+        if self.ticks == Ticks::LeftOut && self.states[timer as usize].is_tick {
+            return;
+        }
         match record.event {
             Event::TimerInit { .. } => self.set_up(seen),
             Event::HrtimerSetup { clock, mode, .. } => {
@@ -174,7 +178,6 @@ impl Writer {
         self.script.slices[timer as usize] |= self.slice_function == Some(function);
         let state = &mut self.states[timer as usize];
         state.is_removed |= was_armed == Some(true);
-        state.is_tick = self.ticks.contains(&Some(function));
         let clock = self.clocks.clock_of(state.clock, expires, record.time);
         let soft = self.clocks.convert(clock, soft_expires);
         let start = soft.zip(self.clocks.convert(clock, expires)).map(|(soft, hard)| {
@@ -325,7 +328,18 @@ impl Writer {
         let state = &mut self.cpus[cpu.index()];
         let Some(Interrupt { moment, now, due, ops, .. }) = state.interrupt.take() else { return };
         state.last_interrupt = moment.0;
-        self.script.push(moment, cpu, ItemKind::Interrupt { now, due }, &ops);
+        let families = &self.script.families;
+        let expires = |op: &Op| match op {
+            Op::Expire(timer) => families[*timer as usize] == Family::Queue,
+            _ => false,
+        };
+        // Without the ticks, an interrupt that expired nothing else would not have happened. What
+        // its CPU did in it remains.
+        if self.ticks == Ticks::Kept || ops.iter().any(expires) {
+            self.script.push(moment, cpu, ItemKind::Interrupt { now, due }, &ops);
+        } else if !ops.is_empty() {
+            self.script.push(moment, cpu, ItemKind::Operation, &ops);
+        }
     }
 
     /// Returns when the interrupt that a CPU is in began; `at` if it is in none.

@@ -1,0 +1,64 @@
+//! Finds when each CPU was idle.
+//!
+//! A CPU is idle from an event of its idle thread until the next event of another thread. Some
+//! kernels record nothing of an idle thread. So a CPU is also idle while it records nothing for
+//! longer than one and a half ticks: a busy CPU records its tick.
+
+use super::clocks::Clocks;
+use super::tick;
+use crate::read::{Event, Trace};
+use tickless_core::time::{CpuId, Ns};
+
+/// A CPU goes idle, or becomes busy after that.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::replay) struct Turn {
+    pub(in crate::replay) at: Ns,
+    pub(in crate::replay) cpu: CpuId,
+    pub(in crate::replay) is_idle: bool,
+    /// How long the CPU is idle: from here on, or until here.
+    pub(in crate::replay) lasts: Ns,
+}
+
+/// Returns when CPUs go idle and become busy, on the replay's clock and in its order. O(n log n).
+pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Vec<Turn> {
+    let times = trace.records.iter().map(|record| clocks.replay_time(record.time));
+    let Some(begins) = times.clone().next() else { return Vec::new() };
+    let silent_max = Ns(Ns::from_duration(tick(trace).length()).0 * 3 / 2);
+    let mut turns = Vec::new();
+    let mut idle = |cpu, from: Ns, to: Ns| {
+        let lasts = to.since(from);
+        turns.extend([(from, true), (to, false)].map(|(at, is_idle)| Turn {
+            at,
+            cpu,
+            is_idle,
+            lasts,
+        }));
+    };
+    // For each CPU, the time of its last record, and since when it is idle.
+    let mut cpus: Vec<(Ns, Option<Ns>)> = vec![(begins, None); usize::from(trace.cpus)];
+    let mut ends = begins;
+    for (record, at) in trace.records.iter().zip(times) {
+        ends = at;
+        let Some((last, since)) = cpus.get_mut(record.cpu.index()) else { continue };
+        if at.since(*last) > silent_max {
+            since.get_or_insert(*last);
+        }
+        *last = at;
+        let is_idle = match record.event {
+            Event::SchedSwitch { next_pid, .. } => next_pid == 0,
+            _ => record.pid == 0,
+        };
+        if is_idle {
+            since.get_or_insert(at);
+        } else if let Some(from) = since.take() {
+            idle(record.cpu, from, at);
+        }
+    }
+    for (cpu, (last, since)) in (0..).map(CpuId).zip(cpus) {
+        if let Some(from) = since.or((ends.since(last) > silent_max).then_some(last)) {
+            idle(cpu, from, ends);
+        }
+    }
+    turns.sort_by_key(|turn| turn.at);
+    turns
+}

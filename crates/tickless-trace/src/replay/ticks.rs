@@ -1,0 +1,55 @@
+//! What ticks of another rate would have cost, stopped on idle CPUs or not.
+//!
+//! The trace's own ticks are left out, and the engine provides others: at multiples of their
+//! length, in phase with the kernel's jiffies. All other operations stay as they were recorded.
+//! `docs/book/src/replay.md` describes what this cannot know.
+
+use super::agreement::Agreement;
+use super::engine::{self, OtherTicks};
+use super::lateness::Quantiles;
+use super::script::{self, Inference};
+use crate::read::{Family, Hz, Trace};
+use serde::Serialize;
+use tickless_core::time::Tick;
+
+/// What a kind of tick would have cost, under the policy of the recording kernel.
+#[derive(Debug, Serialize)]
+pub struct TickResult {
+    pub hz: u32,
+    /// Whether idle CPUs stop their tick.
+    pub stopped: bool,
+    pub policy: &'static str,
+    pub device_writes: u64,
+    pub wakeups: u64,
+    /// How many of the wakeups found their CPU idle.
+    pub idle_wakeups: u64,
+    pub wheel_lateness_ns: Option<Quantiles>,
+}
+
+/// Replays a trace with ticks of each of these rates, stopped on idle CPUs and not. `None` if the
+/// trace has no tick: then its CPUs may have been busy although it has no event of them.
+pub fn other_ticks(trace: &Trace, inference: Inference, rates: &[u32]) -> Option<Vec<TickResult>> {
+    if trace.names.tick_functions() == [None; 2] {
+        return None;
+    }
+    let (script, turns) = script::write_without_ticks(trace, inference);
+    let policy = Agreement::policy_of(trace);
+    let mut results = Vec::new();
+    for &hz in rates {
+        let Some(length) = Tick::new(Hz { value: hz }.tick().to_duration()) else { continue };
+        for stopped in [true, false] {
+            let ticks = OtherTicks { length, stop: stopped, turns: &turns };
+            let outcome = engine::run(&script, trace, policy, Some(ticks));
+            results.push(TickResult {
+                hz,
+                stopped,
+                policy: policy.name(),
+                device_writes: outcome.device.writes,
+                wakeups: outcome.device.events,
+                idle_wakeups: outcome.idle_wakeups,
+                wheel_lateness_ns: outcome.late.of(Family::Wheel),
+            });
+        }
+    }
+    Some(results)
+}
