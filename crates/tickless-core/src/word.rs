@@ -28,6 +28,30 @@ pub trait Word: Send + Sync {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64>;
+
+    /// Writes `value`. Returns the value that the word held.
+    #[inline]
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        let mut current = self.load(Ordering::Relaxed);
+        while let Err(found) = self.compare_exchange(current, value, order, Ordering::Relaxed) {
+            current = found;
+        }
+        current
+    }
+
+    /// Adds `value`, and wraps around at the end of the range. Returns the value that the word
+    /// held.
+    #[inline]
+    fn add(&self, value: u64, order: Ordering) -> u64 {
+        let mut current = self.load(Ordering::Relaxed);
+        loop {
+            let sum = current.wrapping_add(value);
+            match self.compare_exchange(current, sum, order, Ordering::Relaxed) {
+                Ok(before) => return before,
+                Err(found) => current = found,
+            }
+        }
+    }
 }
 
 /// The standard atomic type as a word, for platforms that neither count nor check memory accesses.
@@ -60,6 +84,16 @@ impl Word for AtomicU64 {
     ) -> Result<u64, u64> {
         self.compare_exchange(current, new, success, failure)
     }
+
+    #[inline]
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.swap(value, order)
+    }
+
+    #[inline]
+    fn add(&self, value: u64, order: Ordering) -> u64 {
+        self.fetch_add(value, order)
+    }
 }
 
 /// A counter on which threads park. It has 32 bits, because that is what a futex compares. It is
@@ -71,6 +105,8 @@ pub trait ParkingWord: Send + Sync {
     fn count(&self, order: Ordering) -> u32;
     /// Writes it.
     fn set_count(&self, count: u32, order: Ordering);
+    /// Adds one, and wraps around at the end of the range.
+    fn add_one(&self, order: Ordering);
 }
 
 #[cfg(target_has_atomic = "32")]
@@ -88,6 +124,11 @@ impl ParkingWord for AtomicU32 {
     fn set_count(&self, count: u32, order: Ordering) {
         self.store(count, order);
     }
+
+    #[inline]
+    fn add_one(&self, order: Ordering) {
+        self.fetch_add(1, order);
+    }
 }
 
 /// On platforms without futexes, threads park on ordinary words.
@@ -102,6 +143,10 @@ impl<W: Word> ParkingWord for W {
 
     fn set_count(&self, count: u32, order: Ordering) {
         self.store(u64::from(count), order);
+    }
+
+    fn add_one(&self, order: Ordering) {
+        self.add(1, order);
     }
 }
 

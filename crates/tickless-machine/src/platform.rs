@@ -147,6 +147,10 @@ impl Word for SimWord {
         access(&self.place, LineSharing::Neighbours, Access::Atomic);
         self.value.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed)
     }
+
+    fn add(&self, value: u64, _: Ordering) -> u64 {
+        self.fetch_add(value)
+    }
 }
 
 /// The highest number of cache lines of guarded data that a critical section is charged for.

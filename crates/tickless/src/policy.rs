@@ -13,9 +13,9 @@ pub use tickless_core::rearm::Policy;
 #[doc(hidden)]
 pub mod protocols {
     pub use crate::platform::bias::{BarrierCost, Barriers, Bias, ThreadSlot};
-    pub use crate::platform::device::bell::{DriverBell, Rings};
+    pub use crate::platform::device::bell::DriverBell;
     pub use crate::platform::try_lock::TryLock;
-    pub use crate::timer::{Byte, Count, Turns, Users};
+    pub use crate::timer::{Byte, Turns, Users};
 }
 
 #[doc(hidden)]

@@ -23,7 +23,7 @@ use tickless_core::time::Ns;
 
 /// The CPUs that scenes run on, simulated or real. Each function acts for the CPU that calls it.
 pub trait Backend: Send + Sync + Debug + 'static {
-    type Word: Shared;
+    type Word: Word + Debug + 'static;
     /// Returns the number of the calling CPU's role in the scene, from 0: the first side writes,
     /// for example, and the second reads.
     fn side() -> usize;
@@ -34,22 +34,6 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Called in each critical section of the timer library. The simulation charges the time of the
     /// section's computation here; on real CPUs the computation takes its time by itself.
     fn section();
-}
-
-pub trait Shared: Word + Debug + 'static {
-    fn add(&self, value: u64) -> u64;
-}
-
-impl Shared for std::sync::atomic::AtomicU64 {
-    fn add(&self, value: u64) -> u64 {
-        self.fetch_add(value, Ordering::AcqRel)
-    }
-}
-
-impl Shared for crate::platform::SimWord {
-    fn add(&self, value: u64) -> u64 {
-        self.fetch_add(value)
-    }
 }
 
 /// Puts a value on a cache line of its own. It is aligned to 128 bytes, because some CPUs fetch
@@ -217,7 +201,7 @@ impl<W: Backend> Gate<W> {
     }
 
     fn enter(&self) -> Ns {
-        self.ready.add(1);
+        self.ready.add(1, Ordering::AcqRel);
         wait_for::<W, _>(|| (self.ready.load(Ordering::Acquire) >= self.sides).then_some(()));
         W::now()
     }

@@ -1,7 +1,7 @@
 //! Scenes that measure the building blocks of concurrent programs: passing cache lines, counters,
 //! locks, queues.
 
-use super::{Backend, Gate, Line, Play, Shared, SideResult, wait_for, word};
+use super::{Backend, Gate, Line, Play, SideResult, wait_for, word};
 use crate::random::Random;
 use std::array;
 use std::hint::black_box;
@@ -78,7 +78,7 @@ fn ping_pong_with<W: Backend>(
 
 pub(super) fn counter<W: Backend>(sides: usize, rounds: u64) -> Play {
     let (gate, word) = (Gate::<W>::new(sides), word::<W>());
-    Arc::new(move || gate.repeat(rounds, || _ = word.add(1)))
+    Arc::new(move || gate.repeat(rounds, || _ = word.add(1, Ordering::AcqRel)))
 }
 
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl<W: Backend> TicketLock<W> {
     }
 
     pub(super) fn lock(&self) -> Ticket<'_, W> {
-        let number = self.next.add(1);
+        let number = self.next.add(1, Ordering::AcqRel);
         wait_for::<W, _>(|| (self.serving.load(Ordering::Acquire) == number).then_some(()));
         Ticket { lock: self, number }
     }

@@ -18,9 +18,9 @@ mod bell;
 use super::exploring::{Depth, explore};
 use super::stage::{CPU0, CPU1};
 use crate::checker::{CheckedLock, CheckedParking, CheckedWord, Thread, fence, go_to, share};
-use bell::{DriverBell, LoopBell, Rings};
+use bell::{DriverBell, LoopBell};
 use std::sync::Arc;
-use tickless_core::platform::{Lock, Ordering, Word};
+use tickless_core::platform::{Lock, Ordering, ParkingWord, Word};
 use tickless_core::time::Ns;
 
 const BEFORE_LOADS: u8 = 0;
@@ -69,17 +69,12 @@ impl<const PLACE: u8> Word for Fenced<PLACE> {
         Self::fence(AFTER_STORES, success);
         found
     }
-}
 
-impl<const PLACE: u8> Rings for Fenced<PLACE> {
-    fn load(&self, order: Ordering) -> u32 {
-        Word::load(self, order) as u32
-    }
-
-    fn add_one(&self, order: Ordering) {
+    fn add(&self, value: u64, order: Ordering) -> u64 {
         Self::fence(BEFORE_LOADS, order);
-        self.0.add(1, order);
+        let before = self.0.add(value, order);
         Self::fence(AFTER_STORES, order);
+        before
     }
 }
 
@@ -169,7 +164,7 @@ impl<const PLACE: u8> Driven<PLACE> {
             let wait = |rings: &Fenced<PLACE>, heard, deadline| {
                 asleep_for = Some(deadline);
                 if deadline != until {
-                    self.parking.park(|| Rings::load(rings, Ordering::Relaxed) == heard);
+                    self.parking.park(|| rings.count(Ordering::Relaxed) == heard);
                 }
             };
             self.bell.sleep(|deadline| deadline, || false, wait);
@@ -205,7 +200,7 @@ fn driver_that_is_started<const PLACE: u8>() {
     go_to(CPU0);
     loop {
         let seen = calls.load(Ordering::Acquire);
-        if Rings::load(scene.bell.rings(), Ordering::SeqCst) != 0 {
+        if scene.bell.rings().count(Ordering::SeqCst) != 0 {
             break;
         }
         starter.park(|| calls.load(Ordering::Relaxed) == seen);

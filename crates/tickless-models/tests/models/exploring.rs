@@ -89,16 +89,6 @@ macro_rules! primitives {
             }
         }
 
-        impl CheckedWord {
-            pub fn swap(&self, value: u64, order: Ordering) -> u64 {
-                self.turn().swap(value, order)
-            }
-
-            pub fn add(&self, value: u64, order: Ordering) -> u64 {
-                self.turn().fetch_add(value, order)
-            }
-        }
-
         pub struct CheckedLock<T>($checker::sync::Mutex<T>);
 
         impl<T: Send> Lock<T> for CheckedLock<T> {

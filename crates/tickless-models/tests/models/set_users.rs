@@ -9,7 +9,7 @@ use crate::checker::{CheckedWord, go_to, here, share};
 use std::cell::Cell;
 use std::sync::Arc;
 use tickless_core::platform::{Ordering, Word};
-use users::{Count, Users};
+use users::Users;
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
@@ -28,13 +28,21 @@ impl Counted {
     }
 }
 
-impl Count for Counted {
+impl Word for Counted {
     fn new(value: u64) -> Self {
         Counted(CheckedWord::new(value))
     }
 
     fn load(&self, order: Ordering) -> u64 {
         self.word().load(order)
+    }
+
+    fn store(&self, _: u64, _: Ordering) {
+        unreachable!("counts are not overwritten");
+    }
+
+    fn compare_exchange(&self, _: u64, _: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
+        unreachable!("counts are swapped and added to");
     }
 
     fn swap(&self, value: u64, order: Ordering) -> u64 {

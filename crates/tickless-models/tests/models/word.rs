@@ -26,6 +26,14 @@ macro_rules! word {
             ) -> Result<u64, u64> {
                 self.turn().compare_exchange(current, new, success, failure)
             }
+
+            fn swap(&self, value: u64, order: Ordering) -> u64 {
+                self.turn().swap(value, order)
+            }
+
+            fn add(&self, value: u64, order: Ordering) -> u64 {
+                self.turn().fetch_add(value, order)
+            }
         }
     };
 }

@@ -33,5 +33,5 @@ pub(crate) mod wakers;
 #[cfg(feature = "policy")]
 pub use self::{
     turns::{Byte, Turns},
-    users::{Count, Users},
+    users::Users,
 };

@@ -15,7 +15,7 @@
 //! read-modify-write. While the counts are being taken, `all` is still near `OPEN`, so no thread
 //! finds it zero. This is the idea of Linux's percpu-ref, without its grace period.
 
-use core::sync::atomic::Ordering;
+use tickless_core::platform::{Ordering, Word};
 
 /// The lowest bit of a CPU's count, which is set when the count has been closed.
 const CLOSED: u64 = 1;
@@ -25,31 +25,24 @@ const USER: u64 = 2;
 /// thread finds `all` zero.
 const OPEN: u64 = 1 << 62;
 
-pub trait Count {
-    fn new(value: u64) -> Self;
-    fn load(&self, order: Ordering) -> u64;
-    fn swap(&self, value: u64, order: Ordering) -> u64;
-    fn add(&self, value: u64, order: Ordering) -> u64;
-}
-
 #[derive(Debug)]
-pub struct Users<C> {
+pub struct Users<W> {
     /// One count for each CPU, rounded up to a power of two; empty for a set that never ends.
-    by_cpu: Box<[Line<C>]>,
+    by_cpu: Box<[Line<W>]>,
     /// [`OPEN`] while the set is open; afterwards the number of users.
-    all: C,
+    all: W,
 }
 
 /// A word on cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct Line<C>(pub C);
+pub struct Line<W>(pub W);
 
-impl<C: Count> Users<C> {
+impl<W: Word> Users<W> {
     /// Creates counts for this many CPUs, without users. With 0, users are not counted at all.
-    pub fn new(words: usize) -> Users<C> {
+    pub fn new(words: usize) -> Users<W> {
         let words = if words == 0 { 0 } else { words.next_power_of_two() };
-        Users { by_cpu: (0..words).map(|_| Line(C::new(0))).collect(), all: C::new(OPEN) }
+        Users { by_cpu: (0..words).map(|_| Line(W::new(0))).collect(), all: W::new(OPEN) }
     }
 
     /// Adds a user. The caller must be a user itself, or keep the set open.
@@ -88,7 +81,7 @@ impl<C: Count> Users<C> {
     #[must_use]
     pub fn close(&self) -> bool {
         // Acquire: pairs with the Release in `remove`.
-        let take = |Line(count): &Line<C>| count.swap(CLOSED, Ordering::Acquire);
+        let take = |Line(count): &Line<W>| count.swap(CLOSED, Ordering::Acquire);
         let taken = self.by_cpu.iter().map(take).fold(0, u64::wrapping_add);
         let change = users_in(taken).wrapping_sub(OPEN);
         // AcqRel: as in `remove_from_all`.
@@ -109,7 +102,7 @@ impl<C: Count> Users<C> {
     }
 
     #[inline]
-    fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&Line<C>> {
+    fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&Line<W>> {
         let mask = self.by_cpu.len().checked_sub(1)?;
         // With a single count, skip reading the CPU's number: without rseq that takes 50
         // instructions.
@@ -120,26 +113,4 @@ impl<C: Count> Users<C> {
 /// Converts a sum of CPU counts to the number of users, which may be negative.
 fn users_in(counts: u64) -> u64 {
     (counts as i64 / USER as i64) as u64
-}
-
-impl Count for core::sync::atomic::AtomicU64 {
-    #[inline]
-    fn new(value: u64) -> Self {
-        Self::new(value)
-    }
-
-    #[inline]
-    fn load(&self, order: Ordering) -> u64 {
-        self.load(order)
-    }
-
-    #[inline]
-    fn swap(&self, value: u64, order: Ordering) -> u64 {
-        self.swap(value, order)
-    }
-
-    #[inline]
-    fn add(&self, value: u64, order: Ordering) -> u64 {
-        self.fetch_add(value, order)
-    }
 }

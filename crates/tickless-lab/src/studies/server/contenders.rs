@@ -14,7 +14,7 @@
 //! `shards` are the library's without a bias: their threads spin and do not park, which is in their
 //! favour.
 
-use super::words::{BiasRule, CountWord, Line, Memory, ServerHost, Slot, TurnByte, word};
+use super::words::{BiasRule, Line, Memory, ServerHost, Slot, TurnByte, word};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ enum Place {
 
 /// What making and dropping a timer shares.
 struct Counted {
-    users: Users<CountWord>,
+    users: Users<SimWord>,
     memory: Memory,
 }
 

@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tickless::policy::protocols::{
-    BarrierCost, Barriers, Bias, Byte, Count, DriverBell, Rings, ThreadSlot, TryLock,
+    BarrierCost, Barriers, Bias, Byte, DriverBell, ThreadSlot, TryLock,
 };
 use tickless_core::platform::{Lock, Ordering, Platform, Word};
 use tickless_core::rearm::Rearm;
@@ -45,7 +45,7 @@ pub enum BiasRule {
 /// What the threads of the simulated server share: a stand-in for thread-locals and system calls.
 pub struct Process {
     cpus: Vec<Line<PerCpu>>,
-    bells: Vec<Line<DriverBell<SimWord, RingWord>>>,
+    bells: Vec<Line<DriverBell<SimWord, SimWord>>>,
     barriers: BarrierCost<SimWord>,
     rule: Cell<BiasRule>,
     prices: Prices,
@@ -403,49 +403,6 @@ unsafe impl Platform for ServerHost {
     }
 
     fn unpark(&self, _: &SimWord) {}
-}
-
-pub struct RingWord(SimWord);
-
-impl Default for RingWord {
-    fn default() -> RingWord {
-        RingWord(word(0))
-    }
-}
-
-impl Rings for RingWord {
-    fn load(&self, order: Ordering) -> u32 {
-        self.0.load(order) as u32
-    }
-
-    fn add_one(&self, _: Ordering) {
-        self.0.fetch_add(1);
-    }
-}
-
-/// A count of users.
-pub struct CountWord(SimWord);
-
-impl Count for CountWord {
-    fn new(value: u64) -> Self {
-        CountWord(word(value))
-    }
-
-    fn load(&self, order: Ordering) -> u64 {
-        self.0.load(order)
-    }
-
-    fn swap(&self, value: u64, order: Ordering) -> u64 {
-        let mut current = self.0.load(order);
-        while let Err(other) = self.0.compare_exchange(current, value, order, order) {
-            current = other;
-        }
-        current
-    }
-
-    fn add(&self, value: u64, _: Ordering) -> u64 {
-        self.0.fetch_add(value)
-    }
 }
 
 /// The turn of a future.

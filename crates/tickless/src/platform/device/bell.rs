@@ -6,24 +6,18 @@
 //! driver waits; the driver announces that it waits and then checks the deadline again. All four
 //! accesses are sequentially consistent, so at least one side sees the other.
 
-use tickless_core::platform::{Ordering, Word};
+use tickless_core::platform::{Ordering, ParkingWord, Word};
 use tickless_core::time::Ns;
 
 /// Added to the number of rings that is stored in `DriverBell::asleep`, so that the sum is not
 /// zero: zero means that the driver is awake.
 const ASLEEP: u64 = 1 << 32;
 
-/// Counts the rings: the signals to a driver thread that its deadline was changed. The driver
-/// sleeps on this atomic word until it changes.
-pub trait Rings {
-    fn load(&self, order: Ordering) -> u32;
-    fn add_one(&self, order: Ordering);
-}
-
 /// Wakes a driver thread when an earlier deadline is armed.
 #[derive(Debug, Default)]
 pub struct DriverBell<W, R> {
-    /// Incremented for every new deadline. The driver sleeps until it changes.
+    /// Counts the rings: the signals that the deadline was changed. The driver sleeps until the
+    /// count changes.
     rings: R,
     /// The deadline, in ns of the host's clock. Written under the lock of the base.
     deadline: W,
@@ -33,16 +27,16 @@ pub struct DriverBell<W, R> {
     asleep: W,
 }
 
-impl<W: Word, R: Rings + Default> DriverBell<W, R> {
+impl<W: Word, R: ParkingWord> DriverBell<W, R> {
     /// Makes the bell of a base whose driver thread does not exist yet. To a thread that rings, the
     /// driver seems to sleep and to have seen no ring, so the first ring calls `wake`.
     pub fn without_driver() -> Self {
         let never = W::new(Ns::NEVER.0);
-        DriverBell { rings: R::default(), deadline: never, asleep: W::new(ASLEEP) }
+        DriverBell { rings: R::zero(), deadline: never, asleep: W::new(ASLEEP) }
     }
 }
 
-impl<W: Word, R: Rings> DriverBell<W, R> {
+impl<W: Word, R: ParkingWord> DriverBell<W, R> {
     /// Sets the deadline, under the lock of the base. Then call [`ring`](DriverBell::ring).
     pub fn set(&self, deadline: Ns) {
         self.deadline.store(deadline.0, Ordering::Relaxed);
@@ -66,7 +60,7 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
     /// Calls `wake` if the driver sleeps, has not seen the last ring, and was not woken yet.
     pub fn ring(&self, wake: impl FnOnce(&R)) {
         let sleep = self.asleep.load(Ordering::SeqCst);
-        let all_seen = ASLEEP | u64::from(self.rings.load(Ordering::SeqCst));
+        let all_seen = ASLEEP | u64::from(self.rings.count(Ordering::SeqCst));
         if sleep == 0 || sleep == all_seen {
             return;
         }
@@ -99,10 +93,10 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
     ) {
         // Read the number of rings before the deadline. If another thread sets a new deadline in
         // between, its ring changes the number, and the check below prevents the sleep.
-        let seen = self.rings.load(Ordering::SeqCst);
+        let seen = self.rings.count(Ordering::SeqCst);
         let until = until(self.deadline());
         self.asleep.store(ASLEEP | u64::from(seen), Ordering::SeqCst);
-        if self.rings.load(Ordering::SeqCst) == seen && !is_cancelled() {
+        if self.rings.count(Ordering::SeqCst) == seen && !is_cancelled() {
             // Whatever ended the wait, the driver checks its base next.
             wait(&self.rings, seen, until);
         }

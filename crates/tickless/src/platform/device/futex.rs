@@ -5,7 +5,7 @@
 //! A thread that programs the device stores the deadline and *rings*: it changes the futex word. It
 //! makes a system call, to wake the driver, only if the driver sleeps.
 
-use super::bell::{DriverBell, Rings};
+use super::bell::DriverBell;
 use crate::platform::clock::HostClock;
 use crate::platform::wait;
 use crate::platform::wakeup::Waking;
@@ -139,17 +139,5 @@ impl Doorbell {
             self.sleeps.fetch_add(1, Ordering::Relaxed);
             wait::wait(rings, seen, until);
         });
-    }
-}
-
-impl Rings for AtomicU32 {
-    #[inline]
-    fn load(&self, order: Ordering) -> u32 {
-        self.load(order)
-    }
-
-    #[inline]
-    fn add_one(&self, order: Ordering) {
-        self.fetch_add(1, order);
     }
 }
