@@ -24,7 +24,7 @@ pub struct Fixed(Marked<OneThread<FixedTimeouts<*mut c_void>>>);
 handles! {
     Fixed(OneThread<FixedTimeouts<*mut c_void>>), 0x6669_7865_6474_696d,
         "table of fixed timeouts; create or adopt it in this thread",
-        owned => &'a mut FixedTimeouts<*mut c_void>;
+        owned => &'a mut FixedTimeouts<*mut c_void>, shared = false;
 }
 
 fn class(timers: &FixedTimeouts<*mut c_void>, number: u32) -> Outcome<Class> {

@@ -23,7 +23,7 @@ pub struct Local(Marked<OneThread<LocalTimers<*mut c_void>>>);
 handles! {
     Local(OneThread<LocalTimers<*mut c_void>>), 0x6c6f_6361_6c74_696d,
         "table of local timers; create or adopt it in this thread",
-        owned => &'a mut LocalTimers<*mut c_void>;
+        owned => &'a mut LocalTimers<*mut c_void>, shared = false;
 }
 
 /// Identifies a timer of one `tickless_local_t`. Calls with the key of a removed timer return
@@ -52,6 +52,8 @@ pub(crate) fn to_key(key: LocalKey) -> Key {
     Key::from_bits(key.bits)
 }
 
+#[cold]
+#[inline(never)]
 pub(crate) fn status_of(error: LocalError) -> Status {
     let status = match error {
         LocalError::NoSuchTimer => Status::NoSuchTimer,
@@ -174,7 +176,13 @@ pub unsafe extern "C" fn tickless_local_cancel(
     key: LocalKey,
     was_pending: *mut bool,
 ) -> Status {
-    optional_result_of(local, was_pending, |timers| timers.cancel(to_key(key)).map_err(status_of))
+    on(local, |timers| match timers.cancel(to_key(key)) {
+        Ok(was) => {
+            write_optional(was_pending, was);
+            Ok(())
+        }
+        Err(error) => Err(status_of(error)),
+    })
 }
 
 /// Reports whether the timer is pending; false if the key identifies no timer.

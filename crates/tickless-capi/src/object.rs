@@ -15,6 +15,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) trait Object {
     /// What a C function borrows for the duration of one call.
     type Lent<'a>;
+    /// Whether several threads may use it, or run its callbacks. Only such uses need annotations
+    /// for ThreadSanitizer.
+    const IS_SHARED: bool = true;
 
     /// Returns [`Self::Lent`], or an error if the pointer or the object is invalid.
     ///
@@ -33,7 +36,9 @@ pub(crate) unsafe fn on<'a, O: Object>(
     object: *const O,
     body: impl FnOnce(O::Lent<'a>) -> Outcome,
 ) -> Status {
-    annotate::release();
+    if O::IS_SHARED {
+        annotate::release();
+    }
     // SAFETY: the caller promises that `object` is null or points to an object that no other thread
     // destroys during the call.
     entry(|| body(unsafe { O::lend(object) }?))
@@ -162,7 +167,10 @@ pub(crate) unsafe fn destroy<H: Handle>(
 /// Implements [`Handle`] for structs whose only field is a [`Marked`] value. Also implements
 /// [`Object`], which lends what the named function returns for a pointer to the struct.
 macro_rules! handles {
-    ($($handle:ident($value:ty), $mark:literal, $name:literal, $lend:path => $lent:ty;)*) => {$(
+    ($(
+        $handle:ident($value:ty), $mark:literal, $name:literal, $lend:path => $lent:ty
+        $(, shared = $shared:literal)?;
+    )*) => {$(
         impl crate::object::Handle for $handle {
             type Value = $value;
             const MARK: u64 = $mark;
@@ -181,6 +189,7 @@ macro_rules! handles {
 
         impl crate::object::Object for $handle {
             type Lent<'a> = $lent;
+            $(const IS_SHARED: bool = $shared;)?
 
             #[inline]
             unsafe fn lend<'a>(at: *const Self) -> crate::status::Outcome<Self::Lent<'a>> {

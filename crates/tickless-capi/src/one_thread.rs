@@ -17,13 +17,14 @@ pub(crate) struct OneThread<T, F = ()> {
     pub(crate) facts: F,
 }
 
+thread_local! {
+    /// The number of the thread; 0 if it has none yet, and so owns nothing.
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
 /// Returns the number of the calling thread. Numbers are never reused.
-#[inline]
 fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(0) };
-    }
     NUMBER.with(|number| {
         if number.get() == 0 {
             number.set(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -50,7 +51,7 @@ impl<T, F> OneThread<T, F> {
 
     #[inline]
     fn check_owner(&self, name: &str) -> Outcome {
-        if self.owner.load(Ordering::Relaxed) == thread_number() {
+        if self.owner.load(Ordering::Relaxed) == NUMBER.get() {
             return Ok(());
         }
         Err(not_owner(name))

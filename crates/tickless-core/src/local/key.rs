@@ -41,9 +41,6 @@ impl Key {
     /// from any other number finds no timer, or another timer.
     #[inline]
     pub fn from_bits(bits: u64) -> Key {
-        if bits >> (64 - STATE_BITS) != 0 {
-            return Key::NONE;
-        }
         Key((bits & GENERATIONS) << STATE_BITS | u64::from(bits as u32))
     }
 
