@@ -18,7 +18,9 @@
 //! written. A load or a store takes a fraction of it, which depends on whether the line is clean or
 //! another core has written it. A line that a core has written is passed on to one request at a
 //! time; further requests queue at the line's directory. (David, Guerraoui, Trigonakis, "Everything
-//! you always wanted to know about synchronization", SOSP 2013.)
+//! you always wanted to know about synchronization", SOSP 2013.) A request that has waited there
+//! needs only the rest of a transfer ([`LineCosts::request_share`]). On some machines a read takes
+//! a line away from the core that has written it, as a write does ([`LineCosts::migrates`]).
 //!
 //! When a line is passed to another core, its previous owner can still use it for half of the
 //! transfer, until the request has reached that owner: the core's *lease*. In a model without
@@ -87,6 +89,10 @@ struct Line {
     directory: Ps,
     /// The time at which the latest write ends. No other core gets a copy before that time.
     written: Ps,
+    /// Whether the owner has written the line since it became the owner.
+    is_dirty: bool,
+    /// The time at which the owner's request has taken the copies of the other cores away.
+    lost: Ps,
     hold: Ps,
     /// The sockets that have copies. A list, because most lines have copies in one socket.
     ports: Vec<Port>,
@@ -147,6 +153,8 @@ impl Lines {
             version: 0,
             directory: Ps::ZERO,
             written: Ps::ZERO,
+            is_dirty: false,
+            lost: Ps::ZERO,
             hold: Ps::ZERO,
             ports: Vec::new(),
             watchers: Vec::new(),
@@ -185,6 +193,12 @@ impl Lines {
         self.lines[line as usize].version
     }
 
+    /// Returns the time at which the cores that have no copy of the line have lost theirs.
+    #[inline]
+    pub(crate) fn lost(&self, line: LineId) -> Ps {
+        self.lines[line as usize].lost
+    }
+
     pub(crate) fn watch(&mut self, line: LineId, watcher: Watcher) {
         self.lines[line as usize].watchers.push(watcher);
     }
@@ -220,26 +234,35 @@ impl Lines {
         access: Access,
         found: Found,
         now: Ps,
+        asked: Ps,
     ) -> Served {
         let place = self.places[cpu.index()];
         if access != Access::Read {
             let line = &mut self.lines[id as usize];
             line.version = line.version.wrapping_add(1);
+            line.is_dirty = true;
         }
         if found == Found::Here {
             return self.serve_hit(access, now);
         }
         match access {
             Access::Read => {
-                let done = self.fetch(id, place, now);
+                let line = &mut self.lines[id as usize];
+                let takes = self.costs.migrates && line.owner != NONE && line.is_dirty;
+                let done = if takes {
+                    line.is_dirty = false;
+                    self.own(id, place, now, asked, self.costs.shares.load)
+                } else {
+                    self.fetch(id, place, now, asked)
+                };
                 Served { resume: done, visible: done }
             }
             Access::Store => {
-                let done = self.own(id, place, now, self.costs.shares.store);
+                let done = self.own(id, place, now, asked, self.costs.shares.store);
                 Served { resume: now + self.costs.store, visible: done }
             }
             Access::Atomic => {
-                let done = self.own(id, place, now, 1.0) + self.costs.atomic;
+                let done = self.own(id, place, now, asked, 1.0) + self.costs.atomic;
                 // Other cores cannot get the line before the atomic operation ends.
                 self.lines[id as usize].hold = done + self.costs.hold;
                 Served { resume: done, visible: done }
@@ -263,7 +286,8 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
-    fn fetch(&mut self, id: LineId, Place { socket, bit, .. }: Place, now: Ps) -> Ps {
+    fn fetch(&mut self, id: LineId, place: Place, now: Ps, asked: Ps) -> Ps {
+        let Place { socket, bit, .. } = place;
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
         self.moved += u64::from(!line.ports.is_empty());
@@ -276,7 +300,7 @@ impl Lines {
             let start = start.max(port.busy).max(port.filled);
             let is_clean = owner == NONE;
             let share = if is_clean { costs.shares.clean_node } else { costs.shares.load };
-            let transfer = costs.node.scaled(share);
+            let transfer = costs.rest_of_transfer(costs.node.scaled(share), start - asked);
             // If another core owned the line, later readers wait until the line has arrived. If the
             // line was clean, each reader occupies the socket's cache only briefly.
             port.busy = start + if is_clean { costs.port } else { transfer };
@@ -294,6 +318,7 @@ impl Lines {
                 (Some(hop), NONE) => hop.scaled(costs.shares.clean_far),
                 (Some(hop), _) => hop.scaled(costs.shares.load),
             };
+            let hop = costs.rest_of_transfer(hop, start - asked);
             let done = start + hop;
             // If a core owns the line, the directory serves no other request until the line has
             // arrived at the socket of the reader.
@@ -308,7 +333,7 @@ impl Lines {
 
     /// Makes a core the line's owner and removes all other copies. That takes `share` times the
     /// duration of an atomic operation. Returns the time at which the core owns the line.
-    fn own(&mut self, id: LineId, place: Place, now: Ps, share: f64) -> Ps {
+    fn own(&mut self, id: LineId, place: Place, now: Ps, asked: Ps, share: f64) -> Ps {
         let Place { core, socket, bit } = place;
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
@@ -329,8 +354,10 @@ impl Lines {
             Some(hop) => hop.scaled(share),
             None => from_memory(costs, &self.topology, line, socket),
         };
+        let hop = costs.rest_of_transfer(hop, start - asked);
         let done = start + hop;
         lease(&mut self.leases, line.owner, id, start, hop);
+        line.lost = start + Ps(hop.0 / 2);
         line.owner = core;
         line.directory = done;
         line.written = done;

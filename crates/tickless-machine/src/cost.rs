@@ -45,6 +45,19 @@ pub struct LineCosts {
     /// An atomic operation on a line that a core in a socket behind a node controller has written.
     pub far: Ps,
     pub shares: Shares,
+    /// The part of a transfer, as a fraction, that a request takes to reach the line's directory. A
+    /// request that has waited there for the line no longer needs it.
+    pub request_share: f64,
+    /// Whether a load takes a line away from the core that has written it. A store that follows
+    /// then needs no further transfer. Otherwise both cores share the line. (Cox and Fowler,
+    /// "Adaptive cache coherency for detecting migratory shared data", ISCA 1993.)
+    pub migrates: bool,
+    /// How much later a core requests a line than the line before, if neither needs the other's
+    /// content. `None` if a core waits for each line before it requests the next one.
+    pub overlap: Option<Ps>,
+    /// How far ahead of the instruction that waits for a line a core executes later instructions,
+    /// as the duration of their computation.
+    pub window: Ps,
     pub memory: Ps,
     /// The time for which one reader occupies a socket's cache, so that the next reader waits.
     pub port: Ps,
@@ -89,6 +102,12 @@ impl LineCosts {
             Distance::Near => self.near,
             Distance::Far => self.far,
         }
+    }
+
+    /// The duration of a transfer whose request has already waited for the time `waited`.
+    #[inline]
+    pub fn rest_of_transfer(&self, transfer: Ps, waited: Ps) -> Ps {
+        transfer - transfer.scaled(self.request_share).min(waited)
     }
 
     /// The duration of the fastest access to another core's line. An action that another core

@@ -1,6 +1,7 @@
 //! The state of one simulated CPU: its clock, what it is doing, the interrupts in flight to it.
 
-use crate::coherence::LineId;
+use crate::coherence::{Access, LineId};
+use crate::cost::LineCosts;
 use crate::fiber::FiberId;
 use crate::ps::Ps;
 
@@ -40,6 +41,14 @@ pub(crate) struct Cpu {
     pub masked: u32,
     pub handlers: u32,
     pub wait: u32,
+    /// The time at which a write by another CPU has taken the copy of a line for whose change this
+    /// CPU waits. The CPU's next read requests the line from that time on.
+    pub lost_copy: Option<Ps>,
+    /// When the latest line arrived for which the CPU had to wait, if the next access does not need
+    /// what was loaded from it.
+    pub miss: Option<Ps>,
+    /// The time of the CPU's latest request for a line that it did not have.
+    requested: Ps,
     /// The time at which the CPU's latest store becomes visible to other CPUs.
     pub drained: Ps,
     pub waited: Waited,
@@ -115,6 +124,9 @@ impl Cpu {
             masked: 0,
             handlers: 0,
             wait: 0,
+            lost_copy: None,
+            miss: None,
+            requested: Ps::ZERO,
             drained: Ps::ZERO,
             waited: Waited::default(),
             lines_moved: 0,
@@ -147,18 +159,46 @@ impl Cpu {
         self.masked == 0 && self.inbox.next() <= self.clock
     }
 
+    /// Returns the time at which the CPU requests a line that it does not have. That is now, or
+    /// earlier, while the CPU waited for another line, or for a store later, when the requests of
+    /// earlier stores have been sent.
+    pub(crate) fn request(&mut self, access: Access, costs: &LineCosts) -> Ps {
+        let Some(overlap) = costs.overlap else { return self.clock };
+        let next = self.requested + overlap;
+        let was_ahead = self.miss.is_some_and(|arrived| self.clock - arrived <= costs.window);
+        let at = match access {
+            Access::Store => next.max(self.clock),
+            _ if was_ahead => next.min(self.clock),
+            _ => self.clock,
+        };
+        self.requested = self.requested.max(at);
+        at
+    }
+
     /// Notes that the running program has read a cache line, and the line's version. If the program
-    /// is in a waiting loop, a write to the line must wake it.
+    /// is in a waiting loop, a write to the line must wake it. The version is that of the round's
+    /// first read of the line, because a write between two reads may have changed the word that the
+    /// first one read.
     #[inline]
     pub(crate) fn watch(&mut self, line: LineId, version: u32) {
         let Watched { lines, count } = &mut self.watched;
-        if let Some(seen) = lines.iter_mut().take(*count).find(|seen| seen.0 == line) {
+        if lines.iter().take(*count).any(|seen| seen.0 == line) {
+            return;
+        }
+        if let Some(place) = lines.get_mut(*count) {
+            *place = (line, version);
+        }
+        *count = (*count + 1).min(WATCHED_MAX + 1);
+    }
+
+    /// Notes that the running program has itself written a line, which then has the given version:
+    /// it does not wait for its own writes.
+    #[inline]
+    pub(crate) fn wrote(&mut self, line: LineId, version: u32) {
+        let Watched { lines, count } = &mut self.watched;
+        let before = (line, version.wrapping_sub(1));
+        if let Some(seen) = lines.iter_mut().take(*count).find(|seen| **seen == before) {
             seen.1 = version;
-        } else {
-            if let Some(place) = lines.get_mut(*count) {
-                *place = (line, version);
-            }
-            *count = (*count + 1).min(WATCHED_MAX + 1);
         }
     }
 
@@ -166,7 +206,8 @@ impl Cpu {
         std::mem::replace(&mut self.watched, Watched::NONE)
     }
 
-    pub(crate) fn wake_from_spinning(&mut self, at: Ps) {
+    pub(crate) fn wake_from_spinning(&mut self, lost_copy: Ps, at: Ps) {
+        self.lost_copy = Some(lost_copy);
         self.clock = self.clock.max(at);
         self.mode = Mode::Running;
     }

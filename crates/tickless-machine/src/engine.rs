@@ -221,6 +221,12 @@ pub fn charge(amount: Ps) {
     with_cpu(|cpu| cpu.clock += amount);
 }
 
+/// The running CPU's next access needs what its latest one has loaded, for example because the
+/// loaded number is an address: the CPU cannot request the next line before the latest has arrived.
+pub fn depend() {
+    with_cpu(|cpu| cpu.miss = None);
+}
+
 /// The duration of the computation in a critical section of the timer code, without its memory
 /// accesses; zero outside a machine.
 pub fn section() -> Ps {

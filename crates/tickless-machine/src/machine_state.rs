@@ -274,20 +274,33 @@ impl MachineState {
             found = self.lines.find(line, CpuId(cpu as u16), access, state.clock);
         }
         let moved = self.lines.moved;
-        let served = self.lines.serve(line, CpuId(cpu as u16), access, found, state.clock);
-        state.clock = served.resume;
+        let lost_copy = state.lost_copy.take();
+        let misses = found == Found::Away;
+        let begun = if misses { state.request(access, &self.costs.line) } else { state.clock };
+        let asked = lost_copy.map_or(begun, |lost| lost.min(begun));
+        let served = self.lines.serve(line, CpuId(cpu as u16), access, found, begun, asked);
+        state.clock = match access {
+            Access::Store => state.clock + self.costs.line.store,
+            _ => served.resume.max(state.clock),
+        };
+        if misses && access != Access::Store {
+            // A waiting loop ends with a jump that the CPU has not predicted.
+            state.miss = lost_copy.is_none().then_some(state.clock);
+        }
         state.lines_moved += self.lines.moved - moved;
         if access == Access::Read {
             state.watch(line, self.lines.version(line));
             return;
         }
+        state.wrote(line, self.lines.version(line));
         let visible = served.visible.max(state.drained);
         state.drained = visible;
+        let lost_copy = self.lines.lost(line);
         self.lines.take_watchers(line, &mut self.waking);
         while let Some(watcher) = self.waking.pop() {
             let waiting = &mut self.cpus[watcher.cpu as usize];
             if waiting.mode == Mode::Spinning && waiting.wait == watcher.wait {
-                waiting.wake_from_spinning(visible);
+                waiting.wake_from_spinning(lost_copy, visible);
                 self.reschedule(watcher.cpu as usize);
             }
         }

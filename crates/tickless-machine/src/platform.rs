@@ -168,8 +168,14 @@ pub struct GuardedLines([WordSlot; GUARDED_MAX]);
 
 impl GuardedLines {
     /// Takes the time of a critical section on a `T`: it reads and writes each line, and computes.
+    /// The last line of several is that of the neighbours in the queue, whose addresses are read
+    /// from another one.
     pub fn access<T>(&self) {
-        for line in self.0.iter().take(lines_of::<T>()) {
+        let lines = lines_of::<T>();
+        for (at, line) in self.0.iter().take(lines).enumerate() {
+            if at > 0 && at + 1 == lines {
+                engine::depend();
+            }
             access(line, LineSharing::Alone, Access::Read);
             access(line, LineSharing::Alone, Access::Store);
         }

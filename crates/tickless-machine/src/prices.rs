@@ -16,6 +16,12 @@ pub(crate) enum Kind {
     Clock,
 }
 
+/// Optional, because they are known only of hosts that were measured. Zero elsewhere.
+const REQUEST_SHARE: &str = "line.request_share";
+const MIGRATES: &str = "line.migrates";
+const OVERLAP: &str = "line.overlap_ns";
+const WINDOW: &str = "cpu.window_ns";
+
 /// Optional keys: numbers of the workload that was measured on the real machine, for the studies
 /// that simulate it, and prices of system calls that only one study makes.
 const OPTIONAL: &[(&str, Kind)] = &[
@@ -30,6 +36,10 @@ const OPTIONAL: &[(&str, Kind)] = &[
     ("workload.watchdog_ms", Kind::Positive),
     ("workload.timer_work_ns", Kind::Amount),
     ("workload.work_s", Kind::Positive),
+    (REQUEST_SHARE, Kind::Amount),
+    (MIGRATES, Kind::Amount),
+    (OVERLAP, Kind::Amount),
+    (WINDOW, Kind::Amount),
     ("os.futex_ns", Kind::Amount),
     ("os.membarrier_ns", Kind::Amount),
     ("os.membarrier_cpu_ns", Kind::Amount),
@@ -39,7 +49,12 @@ const THREADS_MAX: f64 = 64.0;
 
 impl Spec {
     pub fn costs(&self) -> Costs {
-        costs(&mut |key, _| self.value(key), self.idle_names())
+        let mut costs = costs(&mut |key, _| self.value(key), self.idle_names());
+        costs.line.request_share = self.value(REQUEST_SHARE).min(1.0);
+        costs.line.migrates = self.value(MIGRATES) > 0.0;
+        costs.line.overlap = Some(self.time(OVERLAP)).filter(|&overlap| overlap > Ps::ZERO);
+        costs.line.window = self.time(WINDOW);
+        costs
     }
 
     pub(crate) fn missing_key(&self) -> Option<String> {
@@ -116,6 +131,10 @@ fn costs(read: &mut dyn FnMut(&str, Kind) -> f64, idle_names: Vec<&str>) -> Cost
                 clean_far: file.positive("line.clean_far_share"),
                 store: file.positive("line.store_share"),
             },
+            request_share: 0.0,
+            migrates: false,
+            overlap: None,
+            window: Ps::ZERO,
             memory: file.duration("line.memory_ns"),
             port: file.time("line.port_ns"),
             directory: file.time("line.directory_ns"),

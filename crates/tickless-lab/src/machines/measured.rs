@@ -90,7 +90,7 @@ fn parameter(value: Spread, how: &str) -> Parameter {
     Parameter { value, origin: Origin::Source(source) }
 }
 
-/// Measures the three scenes (small timed programs) from which parameters are fitted. The fit does
+/// Measures the five scenes (small timed programs) from which parameters are fitted. The fit does
 /// not see the other scenes, so that their times can be predicted.
 fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, LabError> {
     let turns = effort.pick(5, 101, 101);
@@ -101,6 +101,8 @@ fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measu
     };
     Ok(Measured {
         transfer: of(Scene::Transfer),
+        transfer_and_add: of(Scene::TransferAndAdd),
+        transfer_ahead: of(Scene::TransferAhead),
         round_trip: of(Scene::PingPong),
         own_timer: of(Scene::OwnTimer),
     })

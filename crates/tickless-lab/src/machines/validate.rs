@@ -103,12 +103,15 @@ fn middle(values: &[f64]) -> Spread {
 }
 
 fn prices(spec: &Spec) -> Exhibit {
-    const SHOWN: [&str; 9] = [
+    const SHOWN: [&str; 12] = [
         "line.hit_ns",
         "line.store_ns",
         "line.atomic_ns",
         "line.node_ns",
         "line.hold_ns",
+        "line.request_share",
+        "line.migrates",
+        "line.overlap_ns",
         "cpu.section_ns",
         "cpu.pause_ns",
         "cpu.tsc_ns",

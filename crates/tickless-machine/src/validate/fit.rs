@@ -1,43 +1,62 @@
 //! Sets the prices in a real machine's file from what was measured on it.
 //!
-//! Prices that can be measured by themselves are taken as they are. The other three are fitted one
-//! after the other, each so that one scene takes as long on the simulated machine as on the real
-//! one: the transfer of a cache line from a scene that reads lines which another CPU has written,
-//! the time for which a core keeps a line from the ping-pong scene, and the computation in a
-//! critical section from arming and cancelling a CPU's own timer. The fit uses no other
-//! measurement, so all other scenes test the model.
+//! Prices that can be measured by themselves are taken as they are. The others are fitted one after
+//! the other, each so that one scene takes as long on the simulated machine as on the real one: the
+//! transfer of a cache line from a scene that reads lines which another CPU has written, and the
+//! computation in a critical section from arming and cancelling a CPU's own timer. The ping-pong
+//! scene decides how a line passes between CPUs that wait for it: if it takes longer than two
+//! transfers each way, a core keeps a line for a while; if it takes less, a request that has waited
+//! needs only a part of a transfer. The fit uses no other measurement, so all other scenes test the
+//! model.
 
 use super::{Scene, simulate};
 use crate::spec::{Origin, Parameter, Spec};
 use std::io;
 
-/// The measured times of three scenes (small concurrent benchmarks) on a real machine, in
+/// The measured times of five scenes (small concurrent benchmarks) on a real machine, in
 /// nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
     pub transfer: f64,
+    pub transfer_and_add: f64,
+    pub transfer_ahead: f64,
     pub round_trip: f64,
     pub own_timer: f64,
 }
 
 const ROUNDS: u64 = 200;
 const NS_MAX: f64 = 1_000.0;
+/// The line still has to travel from its owner to the core that requests it.
+const REQUEST_SHARE_MAX: f64 = 0.8;
 /// The steps of the bisection: enough to find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
 
 pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
-    let without_hold = fitted(spec, "line.hold_ns", 0.0);
-    let spec = solve(|ns| with_transfer(&without_hold, ns), Scene::Transfer, measured.transfer)?;
-    let with_hold = |ns| fitted(&spec, "line.hold_ns", ns);
-    let spec = solve(with_hold, Scene::PingPong, measured.round_trip)?;
+    let unset = ["line.hold_ns", "line.request_share", "line.migrates", "line.overlap_ns"];
+    let spec = unset.iter().fold(spec.clone(), |spec, key| fitted(&spec, key, 0.0));
+    let spec = solve(|ns| with_transfer(&spec, ns), Scene::Transfer, NS_MAX, measured.transfer)?;
+    let spec = with_migration(spec, measured.transfer_and_add)?;
+    let spec = with_overlap(spec, measured.transfer_ahead)?;
+    let spec = if simulate::play(&spec, Scene::PingPong, ROUNDS, 1)? < measured.round_trip {
+        let with_hold = |ns| fitted(&spec, "line.hold_ns", ns);
+        solve(with_hold, Scene::PingPong, NS_MAX, measured.round_trip)?
+    } else {
+        let without = |share: f64| fitted(&spec, "line.request_share", REQUEST_SHARE_MAX - share);
+        solve(without, Scene::PingPong, REQUEST_SHARE_MAX, measured.round_trip)?
+    };
     with_section(&spec, measured.own_timer)
 }
 
-/// Returns the machine with the price at which the simulated scene takes `should_ns`. The scene's
-/// time grows with the price, so bisection finds the price. If no price fits, returns the lowest or
-/// the highest one.
-fn solve(priced: impl Fn(f64) -> Spec, scene: Scene, should_ns: f64) -> io::Result<Spec> {
-    let (mut low, mut high) = (0.0, NS_MAX);
+/// Returns the machine with the number, from 0 to `most`, at which the simulated scene takes
+/// `should_ns`. The scene's time grows with the number, so bisection finds it. If no number fits,
+/// returns the machine with 0 or `most`.
+fn solve(
+    priced: impl Fn(f64) -> Spec,
+    scene: Scene,
+    most: f64,
+    should_ns: f64,
+) -> io::Result<Spec> {
+    let (mut low, mut high) = (0.0, most);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
         if simulate::play(&priced(middle), scene, ROUNDS, 1)? < should_ns {
@@ -46,7 +65,7 @@ fn solve(priced: impl Fn(f64) -> Spec, scene: Scene, should_ns: f64) -> io::Resu
             high = middle;
         }
     }
-    Ok(priced(if high < 0.01 { 0.0 } else { high }))
+    Ok(priced(if high < most * 1e-5 { 0.0 } else { high }))
 }
 
 /// Sets the price of a transfer for all three distances between CPUs, because a measurement between
@@ -56,6 +75,29 @@ fn with_transfer(spec: &Spec, ns: f64) -> Spec {
     ["line.node_ns", "line.near_ns", "line.far_ns"]
         .into_iter()
         .fold(spec.clone(), |spec, key| fitted(&spec, key, ns))
+}
+
+/// Decides whether a read of a line that another core has written takes it away from that core:
+/// whichever makes the simulated scene's time closer to the measured one.
+fn with_migration(spec: Spec, measured: f64) -> io::Result<Spec> {
+    let migrates = fitted(&spec, "line.migrates", 1.0);
+    let [off_shared, off_taken] = [
+        simulate::play(&spec, Scene::TransferAndAdd, ROUNDS, 1)?,
+        simulate::play(&migrates, Scene::TransferAndAdd, ROUNDS, 1)?,
+    ]
+    .map(|simulated| (simulated - measured).abs());
+    Ok(if off_taken < off_shared { migrates } else { spec })
+}
+
+/// Sets how much later a core requests a line than the one before. A core whose reads take as long
+/// as if each waited for the one before has no such price.
+fn with_overlap(spec: Spec, measured: f64) -> io::Result<Spec> {
+    const ALMOST: f64 = 0.95;
+    if measured > ALMOST * simulate::play(&spec, Scene::TransferAhead, ROUNDS, 1)? {
+        return Ok(spec);
+    }
+    let priced = |ns: f64| fitted(&spec, "line.overlap_ns", ns.max(0.01));
+    solve(priced, Scene::TransferAhead, NS_MAX, measured)
 }
 
 /// Sets the price of the computation in a critical section. Without it, a simulated arming and
@@ -72,7 +114,9 @@ fn with_section(spec: &Spec, own_timer: f64) -> io::Result<Spec> {
 fn fitted(spec: &Spec, key: &str, value: f64) -> Spec {
     let scene = match key {
         "cpu.section_ns" => Scene::OwnTimer,
-        "line.hold_ns" => Scene::PingPong,
+        "line.migrates" => Scene::TransferAndAdd,
+        "line.overlap_ns" => Scene::TransferAhead,
+        "line.hold_ns" | "line.request_share" => Scene::PingPong,
         _ => Scene::Transfer,
     };
     let value = (value * 1e3).round() / 1e3;

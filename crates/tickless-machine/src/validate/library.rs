@@ -54,11 +54,11 @@ unsafe impl<W: Backend> Platform for ScenePlatform<W> {
     fn unpark(&self, _: &W::Word) {}
 }
 
-/// A ticket lock on one cache line, and the data that it guards on another.
+/// A ticket lock on one cache line, and the data that it guards on others.
 #[derive(Debug)]
 struct Guarded<W: Backend, T> {
     lock: Line<TicketLock<W>>,
-    guarded: Line<W::Word>,
+    guarded: W::Guarded,
     /// This mutex is never contended, because only the holder of the ticket lock locks it.
     data: Mutex<T>,
 }
@@ -70,14 +70,16 @@ impl<W: Backend, T: Send> Lock<T> for Guarded<W, T> {
         T: 'a;
 
     fn new(value: T) -> Self {
-        Guarded { lock: Line(TicketLock::new()), guarded: word::<W>(), data: Mutex::new(value) }
+        Guarded {
+            lock: Line(TicketLock::new()),
+            guarded: W::Guarded::default(),
+            data: Mutex::new(value),
+        }
     }
 
     fn lock(&self) -> Guard<'_, W, T> {
         let ticket = self.lock.lock();
-        let count = self.guarded.load(Ordering::Relaxed);
-        self.guarded.store(count + 1, Ordering::Relaxed);
-        W::section();
+        W::section::<T>(&self.guarded);
         let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         Guard { data, _ticket: ticket }
     }

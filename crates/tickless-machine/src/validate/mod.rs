@@ -24,6 +24,8 @@ use tickless_core::time::Ns;
 /// The CPUs that scenes run on, simulated or real. Each function acts for the CPU that calls it.
 pub trait Backend: Send + Sync + Debug + 'static {
     type Word: Word + Debug + 'static;
+    /// The cache lines of the data that a lock guards, where they are simulated.
+    type Guarded: Default + Send + Sync + Debug;
     /// Returns the number of the calling CPU's role in the scene, from 0: the first side writes,
     /// for example, and the second reads.
     fn side() -> usize;
@@ -31,9 +33,11 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Performs one round of a waiting loop. `round` is the number of the round, from 0.
     fn relax(round: u32);
     fn work(duration: Ns);
-    /// Called in each critical section of the timer library. The simulation charges the time of the
-    /// section's computation here; on real CPUs the computation takes its time by itself.
-    fn section();
+    /// Called before an access whose address depends on what the previous one has loaded.
+    fn depend();
+    /// Called in each critical section of the timer library on a `T`. The simulation charges the
+    /// time of the section here; on real CPUs it takes its time by itself.
+    fn section<T>(guarded: &Self::Guarded);
 }
 
 /// Puts a value on a cache line of its own. It is aligned to 128 bytes, because some CPUs fetch
@@ -80,6 +84,11 @@ pub enum Scene {
     /// number of the next line, so that reads cannot overlap. Measured in nanoseconds for each
     /// line.
     Transfer,
+    /// [`Transfer`](Scene::Transfer), but the reader also adds to each line.
+    TransferAndAdd,
+    /// [`Transfer`](Scene::Transfer), but the reader knows the order of the lines, so reads can
+    /// overlap.
+    TransferAhead,
     /// The sides in turn change a word, and wait for each other by loading it. Measured in
     /// nanoseconds for a round trip.
     PingPong,
@@ -121,7 +130,13 @@ pub enum Scene {
 
 impl Scene {
     /// The scenes to whose measured times prices are fitted.
-    pub const FITTED: [Scene; 3] = [Scene::Transfer, Scene::PingPong, Scene::OwnTimer];
+    pub const FITTED: [Scene; 5] = [
+        Scene::Transfer,
+        Scene::TransferAndAdd,
+        Scene::TransferAhead,
+        Scene::PingPong,
+        Scene::OwnTimer,
+    ];
 
     /// The scenes of two CPUs whose times are predicted by simulation, and not used by the fit.
     pub const PREDICTED: [Scene; 9] = [
@@ -149,6 +164,8 @@ impl Scene {
     pub const fn name(self) -> &'static str {
         match self {
             Scene::Transfer => "ping_pong.line",
+            Scene::TransferAndAdd => "ping_pong.line_and_add",
+            Scene::TransferAhead => "ping_pong.line_ahead",
             Scene::PingPong => "ping_pong.round_trip",
             Scene::PingPongByExchange => "ping_pong.by_exchange",
             Scene::OwnTimer => "own_timer.arm_and_cancel",
@@ -170,6 +187,8 @@ impl Scene {
     pub fn play<W: Backend>(self, sides: usize, rounds: u64) -> Play {
         match self {
             Scene::Transfer => primitives::transfer::<W>(rounds / 16),
+            Scene::TransferAndAdd => primitives::transfer_and_add::<W>(rounds / 16),
+            Scene::TransferAhead => primitives::transfer_ahead::<W>(rounds / 16),
             Scene::PingPong => primitives::ping_pong::<W>(rounds),
             Scene::PingPongByExchange => primitives::ping_pong_by_exchange::<W>(rounds),
             Scene::OwnTimer => library::own_timer::<W>(rounds),

@@ -29,6 +29,43 @@ fn cycle(lines: u64) -> Vec<u64> {
 }
 
 pub(super) fn transfer<W: Backend>(rounds: u64) -> Play {
+    transfer_with::<W>(rounds, |lines, _| {
+        let follow = |at, _| load_next::<W>(lines, at);
+        (0..LINES).fold(0, follow)
+    })
+}
+
+pub(super) fn transfer_ahead<W: Backend>(rounds: u64) -> Play {
+    transfer_with::<W>(rounds, |lines, next| {
+        next.iter().map(|&at| lines[at as usize].0.load(Ordering::Relaxed)).sum()
+    })
+}
+
+fn load_next<W: Backend>(lines: &[Apart<W::Word>], at: u64) -> u64 {
+    let next = lines[at as usize].0.load(Ordering::Relaxed);
+    W::depend();
+    next
+}
+
+pub(super) fn transfer_and_add<W: Backend>(rounds: u64) -> Play {
+    transfer_with::<W>(rounds, |lines, _| {
+        (0..LINES).fold(0, |at, _| {
+            let next = load_next::<W>(lines, at);
+            // Adds to the line that was loaded. That the loaded number decides which line it is, by
+            // a zero in its upper half, keeps the CPU from requesting the line for the addition
+            // beforehand.
+            lines[(at + (next >> 32)) as usize].0.add(0, Ordering::AcqRel);
+            next
+        })
+    })
+}
+
+/// One side writes to each line the number of the next one. The other side then calls `visit` with
+/// the lines and these numbers, which reads every line and returns what was loaded.
+fn transfer_with<W: Backend>(
+    rounds: u64,
+    visit: impl Fn(&[Apart<W::Word>], &[u64]) -> u64 + Send + Sync + 'static,
+) -> Play {
     let (gate, turn) = (Gate::<W>::new(2), word::<W>());
     let lines: Vec<_> = (0..LINES).map(|_| Apart(W::Word::new(0))).collect();
     let next = cycle(LINES);
@@ -38,8 +75,7 @@ pub(super) fn transfer<W: Backend>(rounds: u64) -> Play {
                 line.0.store(*next, Ordering::Relaxed);
             }
         };
-        let follow = || (0..LINES).fold(0, |at, _| lines[at as usize].0.load(Ordering::Relaxed));
-        gate.take_turns(&turn, rounds, LINES, write, || _ = black_box(follow()))
+        gate.take_turns(&turn, rounds, LINES, write, || _ = black_box(visit(&lines, &next)))
     })
 }
 

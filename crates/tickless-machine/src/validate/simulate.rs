@@ -3,7 +3,7 @@
 use super::{Backend, Scene, SideResult, per_operation};
 use crate::cpu;
 use crate::engine::{self, Machine};
-use crate::platform::{self, Sim, SimWord};
+use crate::platform::{self, GuardedLines, Sim, SimWord};
 use crate::ps::Ps;
 use crate::random::Random;
 use crate::spec::Spec;
@@ -27,6 +27,7 @@ pub struct Simulated;
 
 impl Backend for Simulated {
     type Word = SimWord;
+    type Guarded = GuardedLines;
 
     fn side() -> usize {
         usize::from(engine::here() != CpuId(0))
@@ -44,8 +45,12 @@ impl Backend for Simulated {
         cpu::work(Ps::from_ns(duration));
     }
 
-    fn section() {
-        engine::charge(engine::section());
+    fn depend() {
+        engine::depend();
+    }
+
+    fn section<T>(guarded: &GuardedLines) {
+        guarded.access::<T>();
     }
 }
 

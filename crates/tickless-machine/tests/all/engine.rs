@@ -89,6 +89,34 @@ fn ping_pong_costs_two_transfers() {
     }
 }
 
+/// A waiting loop reads two words of one line, and a write comes between the two reads.
+#[test]
+fn write_between_two_reads_of_a_round_ends_the_wait() {
+    let mut machine = machine("x5675-2s");
+    let words = Rc::new([SimWord::new(0), SimWord::new(0)]);
+    let theirs = Rc::clone(&words);
+    start(&mut machine, 0, move || {
+        cpu::wait_until(Ps::from_ns(Ns(10_000)));
+        theirs[0].store(1, Ordering::Release);
+    });
+    let ended = Rc::new(Cell::new(false));
+    let result = Rc::clone(&ended);
+    start(&mut machine, 1, move || {
+        let mut round = 0;
+        while words[0].load(Ordering::Acquire) == 0 {
+            if round == 0 {
+                cpu::wait_until(Ps::from_ns(Ns(20_000)));
+            }
+            words[1].load(Ordering::Acquire);
+            Sim.relax(round);
+            round += 1;
+        }
+        result.set(true);
+    });
+    assert_eq!(machine.run(FOREVER), Ended::Quiet);
+    assert!(ended.get(), "the write was not noticed");
+}
+
 #[test]
 fn atomic_operation_locks_its_line() {
     for atomic_ns in [0.0, 500.0] {

@@ -55,6 +55,8 @@ fn every_number_has_an_origin() {
         "alone.seconds",
         "together.aligned.seconds",
         "ping_pong.line",
+        "ping_pong.line_ahead",
+        "ping_pong.line_and_add",
         "ping_pong.round_trip",
         "own_timer.arm_and_cancel",
         "later.apart.seconds",
