@@ -114,9 +114,9 @@ impl<T> LocalTimers<T> {
     #[doc(hidden)]
     pub fn with_push_out(now: Instant, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
         LocalTimers {
-            now: now.into(),
+            now: now.to_ns(),
             coarse: Table::new(),
-            wheel: LocalWheel::new(tick, push_out, now.into()),
+            wheel: LocalWheel::new(tick, push_out, now.to_ns()),
             precise: Table::new(),
             heap: PreciseHeap::new(),
         }
@@ -233,7 +233,7 @@ impl<T> LocalTimers<T> {
     /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn start_at(&mut self, key: Key, deadline: Instant) -> Result<(), LocalError> {
-        let deadline = Ns::from(deadline);
+        let deadline = deadline.to_ns();
         self.start_in(key, deadline, deadline.since(self.now))
     }
 
@@ -263,7 +263,7 @@ impl<T> LocalTimers<T> {
         hard: Instant,
     ) -> Result<(), LocalError> {
         if key.is_precise() {
-            return self.start_slow(key, Window::new(soft.into(), hard.into()));
+            return self.start_slow(key, Window::new(soft.to_ns(), hard.to_ns()));
         }
         self.start_at(key, soft)
     }

@@ -28,7 +28,7 @@ use std::{fmt, io};
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
-use tickless_core::time::{Instant, Window};
+use tickless_core::time::{Instant, Ns, Window};
 
 /// A timer with its deadlines on a chosen clock; from [`Timers::clock_timer`].
 ///
@@ -144,7 +144,8 @@ impl ClockTimer {
     ///
     /// [`StartError::Shut`] if the timer was shut down.
     pub fn start_range(&self, soft: Instant, hard: Instant) -> Result<Started, StartError> {
-        self.start_armed(|_| Armed::Own(Window::new(soft.into(), hard.into())))
+        let window = Window::new(soft.to_ns(), hard.to_ns());
+        self.start_armed(|_, _| Some(Armed::Own(window)))
     }
 
     /// Arms or rearms the timer to fire when `after` has passed: suspended time counts on boottime,
@@ -154,7 +155,34 @@ impl ClockTimer {
     ///
     /// [`StartError::Shut`] if the timer was shut down.
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
-        self.start_armed(|clock| Armed::relative(clock, self.inner.state.base, after))
+        self.start_from(self.inner.timer.shared().now().into(), after)
+    }
+
+    /// Like [`start`](Self::start), but counted from `now`, a time on the timers' clock, as
+    /// [`Timers::now`] returns it.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`start`](Self::start) does.
+    pub fn start_from(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
+        let at = now.to_ns() + after;
+        self.start_armed(|clock, _| Some(Armed::relative(clock, self.inner.state.base, at)))
+    }
+
+    /// Arms the timer as [`start`](Self::start) does, if it is idle. If it is pending, its deadline
+    /// may move earlier, never later.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`start`](Self::start) does.
+    pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
+        self.start_armed(|clock, armed| {
+            let state = &self.inner.state;
+            let is_earlier = Ns::from_duration(after) < state.left(armed, clock);
+            let at = clock.now() + after;
+            (is_earlier || !self.inner.timer.is_active())
+                .then(|| Armed::relative(clock, state.base, at))
+        })
     }
 
     /// Cancels the timer without waiting for its callback: see
@@ -186,6 +214,16 @@ impl ClockTimer {
     /// Fails as [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync) does.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         self.disarm(|| self.inner.timer.cancel_sync())
+    }
+
+    /// Cancels a timer that is never armed while its callback runs, and waits: see
+    /// [`HrTimer::cancel_single_shot`](crate::HrTimer::cancel_single_shot).
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`HrTimer::cancel_single_shot`](crate::HrTimer::cancel_single_shot) does.
+    pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
+        self.disarm(|| self.inner.timer.cancel_single_shot())
     }
 
     /// Cancels the timer for good and waits: every later arming fails with [`StartError::Shut`].
@@ -221,7 +259,12 @@ impl ClockTimer {
         }
     }
 
-    fn start_armed(&self, armed: impl FnOnce(&HostClock) -> Armed) -> Result<Started, StartError> {
+    /// Arms or rearms the timer for what `armed` returns, which receives what the timer is armed
+    /// for now; `None` leaves that as it is.
+    fn start_armed(
+        &self,
+        armed: impl FnOnce(&HostClock, Armed) -> Option<Armed>,
+    ) -> Result<Started, StartError> {
         let shared = self.inner.timer.shared();
         if shared.is_forked_child() {
             return Err(StartError::Shut);
@@ -229,7 +272,10 @@ impl ClockTimer {
         // Hold the lock until the core has armed the timer: a concurrent conversion after a step of
         // the clock must not see the new deadline without the arming.
         let mut state = locked(&self.inner.state.armed);
-        *state = armed(&shared.bases.platform().clock);
+        let Some(armed) = armed(&shared.bases.platform().clock, *state) else {
+            return Ok(Started::Kept);
+        };
+        *state = armed;
         let started = self.inner.start(*state);
         if !matches!(started, Ok(Started::Idle | Started::Pending)) {
             *state = Armed::Idle;

@@ -115,7 +115,7 @@ impl HrTimer {
     /// Fails as [`start`](Self::start) does.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_range(&self, soft: Instant, hard: Instant) -> Result<Started, StartError> {
-        self.start_window(Window::new(soft.into(), hard.into()))
+        self.start_window(Window::new(soft.to_ns(), hard.to_ns()))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]

@@ -43,7 +43,7 @@ macro_rules! timer_methods {
             $(#[$inline])?
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn start_from(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
-                let now = Ns::from(now);
+                let now = now.to_ns();
                 self.timer.start(self.window(now + after), now, self.options(IfPending::Rearm))
             }
 
@@ -55,7 +55,7 @@ macro_rules! timer_methods {
             $(#[$inline])?
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
-                let (window, now) = (self.window(deadline.into()), self.timer.shared().now());
+                let (window, now) = (self.window(deadline.to_ns()), self.timer.shared().now());
                 self.timer.start(window, now, self.options(IfPending::Rearm))
             }
 

@@ -214,7 +214,7 @@ impl Periodic {
         }
         let mut run = locked(&self.run);
         self.leave_phase(run.slot.take());
-        self.begin(&mut run, first.into(), period, Ns::from_duration(slack))
+        self.begin(&mut run, first.to_ns(), period, Ns::from_duration(slack))
     }
 
     /// Arms the timer and stores the window in which it should expire next. The caller holds the

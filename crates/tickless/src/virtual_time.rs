@@ -128,7 +128,7 @@ impl VirtualTime {
     }
 
     fn start(builder: Builder, now: Instant, shuffle: Option<Shuffle>) -> VirtualTime {
-        let clock = Arc::new(ManualClock::at(Ns::from(now).min(END)));
+        let clock = Arc::new(ManualClock::at(now.to_ns().min(END)));
         let first = timers_on(&clock, builder, shuffle.as_ref());
         let inner = Inner {
             clock,
@@ -322,7 +322,7 @@ impl VirtualTime {
     }
 
     fn set(&self, now: Instant) {
-        self.inner.clock.set(Ns::from(now).min(END));
+        self.inner.clock.set(now.to_ns().min(END));
     }
 
     fn all(&self) -> Arc<[Timers]> {

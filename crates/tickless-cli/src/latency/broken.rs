@@ -104,7 +104,7 @@ impl Breaking {
             }
         };
         trace.messages().for_each(complain);
-        let wakeup = SeenWakeup { thread, deadline: deadline.into(), seen: now.into() };
+        let wakeup = SeenWakeup { thread, deadline: deadline.to_ns(), seen: now.to_ns() };
         let hops = explain_wakeup(&trace, wakeup).map(|sleep| sleep.hops);
         let causes = explain(&trace, above, &Selection::default()).causes;
         Ok(Some(Broken { hops, causes, ..broken }))

@@ -39,7 +39,7 @@ impl<T> LocalTimers<T> {
         mut fire: impl FnMut(&mut Self, Key),
     ) -> usize {
         let (mut left, mut fired) = (budget, 0);
-        if !self.begin_advance(now.into()) {
+        if !self.begin_advance(now.to_ns()) {
             return 0;
         }
         while let Some(key) = self.pop_precise(&mut left) {
@@ -72,7 +72,7 @@ impl<T> LocalTimers<T> {
         fired: &mut Vec<Key>,
     ) -> usize {
         let (mut left, before) = (budget, fired.len());
-        if !self.begin_advance(now.into()) {
+        if !self.begin_advance(now.to_ns()) {
             return 0;
         }
         while let Some(key) = self.pop_precise(&mut left) {

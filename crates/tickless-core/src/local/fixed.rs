@@ -98,7 +98,7 @@ impl<T> FixedTimeouts<T> {
     pub fn new(now: Instant) -> FixedTimeouts<T> {
         let chains = Chains::new(SPANS, DUE);
         let (table, classes) = (Table::new(), Vec::new());
-        FixedTimeouts { now: now.into(), table, chains, classes, due: 0, pending: 0 }
+        FixedTimeouts { now: now.to_ns(), table, chains, classes, due: 0, pending: 0 }
     }
 
     /// Adds a timer to a class, not started. O(1). When the table is full it grows by an eighth.
@@ -242,7 +242,7 @@ impl<T> FixedTimeouts<T> {
         budget: usize,
         mut fire: impl FnMut(&mut Self, FixedKey),
     ) -> usize {
-        self.now = self.now.max(now.into());
+        self.now = self.now.max(now.to_ns());
         let (mut left, mut fired) = (budget, 0);
         while left > 0 {
             let Some(slot) = self.chains.pop(|slot| self.table.prefetch(slot)) else {

@@ -281,7 +281,7 @@ impl Sleep {
     #[inline]
     pub fn reset_at(&mut self, deadline: Instant) {
         self.deadline = deadline;
-        let started = self.shared.state.borrow_mut().start(self.kind, self.slot, deadline.into());
+        let started = self.shared.state.borrow_mut().start(self.kind, self.slot, deadline.to_ns());
         if !started {
             self.start_slow();
         }
@@ -289,7 +289,7 @@ impl Sleep {
 
     #[cold]
     fn start_slow(&self) {
-        self.shared.state.borrow_mut().start_slow(self.kind, self.slot, self.deadline.into());
+        self.shared.state.borrow_mut().start_slow(self.kind, self.slot, self.deadline.to_ns());
     }
 
     /// Arms the sleep by its first poll. Inlined into the future that awaits the sleep, where the
@@ -300,7 +300,7 @@ impl Sleep {
             return self.poll_again(cx.waker());
         }
         let waker = cx.waker().clone();
-        let armed = self.shared.state.borrow_mut().arm(self.kind, self.deadline.into(), waker);
+        let armed = self.shared.state.borrow_mut().arm(self.kind, self.deadline.to_ns(), waker);
         match armed {
             Ok(slot) => self.slot = slot,
             Err(waker) => self.arm_slow(waker),
@@ -321,7 +321,7 @@ impl Sleep {
     #[cold]
     fn arm_slow(&mut self, waker: Waker) {
         let mut state = self.shared.state.borrow_mut();
-        match state.arm_slow(self.kind, self.deadline.into(), waker) {
+        match state.arm_slow(self.kind, self.deadline.to_ns(), waker) {
             Ok(slot) => self.slot = slot,
             // If there is no timer, every advance wakes the task, until the deadline has passed.
             Err(waker) if !state.is_closed => state.due.push_back(waker),
@@ -385,8 +385,8 @@ impl Interval {
     /// Dropping the future loses no tick.
     pub async fn tick(&mut self) -> u64 {
         poll_fn(|cx| self.sleep.poll_elapsed(cx)).await;
-        let now = Ns::from(self.sleep.shared.now.get());
-        let due = Window::at(self.sleep.deadline.into());
+        let now = self.sleep.shared.now.get().to_ns();
+        let due = Window::at(self.sleep.deadline.to_ns());
         let (next, periods) = forward(due, now, self.period);
         self.sleep.reset_at(next.soft.into());
         periods - 1

@@ -66,6 +66,13 @@ impl Instant {
         self.0.0
     }
 
+    /// The instant as the core's own type of time.
+    #[doc(hidden)]
+    #[inline]
+    pub const fn to_ns(self) -> Ns {
+        self.0
+    }
+
     /// The time from `earlier` to this instant; zero if `earlier` is later.
     #[inline]
     pub const fn duration_since(self, earlier: Instant) -> Duration {
@@ -104,13 +111,6 @@ impl From<Ns> for Instant {
     #[inline]
     fn from(ns: Ns) -> Instant {
         Instant(ns)
-    }
-}
-
-impl From<Instant> for Ns {
-    #[inline]
-    fn from(instant: Instant) -> Ns {
-        instant.0
     }
 }
 

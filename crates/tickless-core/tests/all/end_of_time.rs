@@ -194,7 +194,7 @@ fn local_timers_are_shortened_from_never() {
             started.expect("it is there");
         }
         let next_event =
-            |timers: &mut LocalTimers<()>| timers.next_event().map_or(Ns::NEVER, Ns::from);
+            |timers: &mut LocalTimers<()>| timers.next_event().map_or(Ns::NEVER, Instant::to_ns);
         let latest = armed.latest(family, tick);
         check_expiry(&mut timers, armed, latest, next_event, |timers, now| {
             timers.advance(now.into(), |_, _| ())
@@ -229,7 +229,7 @@ fn classes_of_fixed_timeouts_are_shortened_from_never() {
         let armed = Armed { now, window: Window::new(soft, soft) };
         let latest = soft.after(Ns(longest.0 / 16 + 2_000_000));
         let next_event =
-            |timers: &mut FixedTimeouts<()>| timers.next_event().map_or(Ns::NEVER, Ns::from);
+            |timers: &mut FixedTimeouts<()>| timers.next_event().map_or(Ns::NEVER, Instant::to_ns);
         check_expiry(&mut timers, armed, latest, next_event, |timers, now| {
             timers.advance(now.into(), |_, _| ())
         });

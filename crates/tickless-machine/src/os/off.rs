@@ -115,7 +115,7 @@ impl Kernel {
         let from = platform::cycle_counter();
         sleep();
         if let (Some(check), Some(view)) = (check, view) {
-            let (earliest, to) = (view.earliest.into(), platform::cycle_counter());
+            let (earliest, to) = (view.earliest.to_ns(), platform::cycle_counter());
             check(IdleSleep { cpu, from, earliest, to });
         }
     }

@@ -116,6 +116,6 @@ fn arming_a_busy_handlers_base<L: Kind>() {
     let starter = stage.on(CPU1, |stage| _ = stage.arm_on(CPU0, 1, LATER));
     stage.join_and_settle([handler, starter]);
     let view = stage.bases.view(CPU0).expect("a base");
-    assert_eq!(stage.bases.platform().device(CPU0), view.earliest.into());
+    assert_eq!(stage.bases.platform().device(CPU0), view.earliest.to_ns());
     stage.settle_and_drain();
 }

@@ -287,7 +287,7 @@ impl<L: Kind> Stage<L> {
             let view = self.bases.view(cpu).expect("a base");
             assert!(view.armed <= view.earliest, "R1: its device would come too late");
             // The device is not written when it has delivered its event.
-            let armed = Ns::from(view.armed);
+            let armed = view.armed.to_ns();
             let agrees = armed == Ns::NEVER || armed == self.bases.platform().device(cpu);
             assert!(agrees, "R1: the device is not armed for what its base has recorded");
         }

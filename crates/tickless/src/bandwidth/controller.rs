@@ -253,7 +253,7 @@ impl Controller {
 
     fn refill(&self, period: &mut Fired<'_>) {
         let mut state = self.lock();
-        let now = Ns::from(period.now());
+        let now = period.now().to_ns();
         state.group.refill(now);
         if state.group.is_idle() {
             state.is_active = false;

@@ -42,17 +42,33 @@ pub(super) enum Armed {
 }
 
 impl Armed {
-    pub(super) fn relative(clock: &HostClock, base: TimeBase, after: Duration) -> Armed {
-        let window = |now: Ns| Window::new(now + after, now + after);
+    /// Returns the deadline of a timer that is armed by a duration, which ends at `at` on the
+    /// timers' clock.
+    #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "there is no boottime"))]
+    pub(super) fn relative(clock: &HostClock, base: TimeBase, at: Ns) -> Armed {
         match base {
             #[cfg(linux_platform)]
-            TimeBase::Boottime => Armed::Own(window(clock.now_on(base))),
-            _ => Armed::Timers(window(clock.now())),
+            TimeBase::Boottime => {
+                // Read the timers' clock first: if the thread loses its CPU before the second
+                // reading, the deadline is late, never early.
+                let left = at.since(clock.now());
+                Armed::Own(Window::at(clock.now_on(base).after(left)))
+            }
+            _ => Armed::Timers(Window::at(at)),
         }
     }
 }
 
 impl State {
+    /// Returns the time that is left until a deadline; [`Ns::NEVER`] without one.
+    pub(super) fn left(&self, armed: Armed, clock: &HostClock) -> Ns {
+        match armed {
+            Armed::Idle => Ns::NEVER,
+            Armed::Timers(window) => window.soft.since(clock.now()),
+            Armed::Own(window) => window.soft.since(clock.now_on(self.base)),
+        }
+    }
+
     /// Converts a window to the timers' clock, with the current difference of the two clocks.
     pub(super) fn on_timers_clock(&self, armed: Armed, clock: &HostClock) -> Window {
         let own = match armed {
@@ -136,13 +152,14 @@ impl ClockFired<'_> {
 
     /// Rearms the timer for a point in time on its own clock.
     pub fn restart_at(&mut self, deadline: Instant) {
-        let deadline = Ns::from(deadline);
+        let deadline = deadline.to_ns();
         self.restart = Some(Armed::Own(Window::at(deadline)));
     }
 
     /// Rearms the timer, as [`ClockTimer::start`](super::ClockTimer::start) does.
     pub fn restart(&mut self, after: Duration) {
-        self.restart = Some(Armed::relative(self.clock, self.base, after));
+        let at = self.clock.now() + after;
+        self.restart = Some(Armed::relative(self.clock, self.base, at));
     }
 
     /// Rearms the timer for its deadline plus a whole number of periods: for the first such time on
@@ -153,7 +170,7 @@ impl ClockFired<'_> {
         let period = Ns::from_duration(period);
         let (now, armed): (Ns, fn(Window) -> Armed) = match self.is_relative {
             true => (self.clock.now(), Armed::Timers),
-            false => (self.now().into(), Armed::Own),
+            false => (self.now().to_ns(), Armed::Own),
         };
         let (window, periods) = periodic::forward(self.window, now, period);
         self.restart = Some(armed(window));

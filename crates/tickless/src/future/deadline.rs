@@ -114,7 +114,7 @@ impl<F: Future> Future for DeadlineScope<F> {
                 return Poll::Ready(Ok(output));
             }
             let ambient = if has_passed {
-                this.is_propagated.then_some(deadline.into())
+                this.is_propagated.then_some(deadline.to_ns())
             } else {
                 match ready!(this.sleep.as_mut().project().entry.poll_in_scope(cx)) {
                     // The deadline has just passed. Poll the future once more: timeouts that wait

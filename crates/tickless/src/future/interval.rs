@@ -75,7 +75,7 @@ impl Interval {
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
         ready!(self.sleep.as_mut().poll(cx));
         let due = self.sleep.deadline();
-        let (from, now) = (Ns::from(due), Ns::from(self.sleep.now()));
+        let (from, now) = (due.to_ns(), self.sleep.now().to_ns());
         let behind = now.since(from).0 / self.period.0;
         let next = match self.missed {
             Missed::Skip => from.after(Ns(self.period.0.saturating_mul(behind.saturating_add(1)))),

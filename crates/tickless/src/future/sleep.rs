@@ -51,14 +51,14 @@ macro_rules! sleep {
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Instant) {
                 let now = self.now();
-                self.project().entry.reset(deadline.into(), now.into());
+                self.project().entry.reset(deadline.to_ns(), now.to_ns());
             }
 
             /// Like [`reset_at`](Self::reset_at), to `after` from now.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
-                self.project().entry.reset((now + after).into(), now.into());
+                self.project().entry.reset((now + after).to_ns(), now.to_ns());
             }
 
             /// Like [`reset`](Self::reset), but counted from `now`, which the caller has just read
@@ -67,7 +67,7 @@ macro_rules! sleep {
             #[inline]
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_from(self: Pin<&mut Self>, now: Instant, after: Duration) {
-                self.project().entry.reset((now + after).into(), now.into());
+                self.project().entry.reset((now + after).to_ns(), now.to_ns());
             }
 
             /// Returns the current time on the clock that the deadline of this sleep is on.
@@ -102,7 +102,7 @@ sleep!(CoarseSleep);
 
 impl Sleep {
     pub(crate) fn new(timers: Option<&Handle>, deadline: Instant, slack: Ns) -> Sleep {
-        Sleep { entry: Entry::new(timers, deadline.into(), slack) }
+        Sleep { entry: Entry::new(timers, deadline.to_ns(), slack) }
     }
 
     /// Lets the sleep be late by up to `slack`, to share a wakeup with other timers. The slack is
@@ -120,7 +120,7 @@ impl Sleep {
 
 impl CoarseSleep {
     pub(super) fn new(timers: Option<&Handle>, deadline: Instant) -> CoarseSleep {
-        CoarseSleep { entry: Entry::new(timers, deadline.into(), Ns::ZERO) }
+        CoarseSleep { entry: Entry::new(timers, deadline.to_ns(), Ns::ZERO) }
     }
 
     /// Resets many sleeps, each as [`reset_from`](Self::reset_from) does. For programs that handle

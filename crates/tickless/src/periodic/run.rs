@@ -94,10 +94,10 @@ impl Fired<'_> {
             Missed::Skip => self.forward(period.to_duration()).saturating_sub(1),
             Missed::Burst => {
                 self.restart_window(Window::new(soft.after(period), hard.after(period)));
-                Ns::from(self.now()).since(soft).0 / period.0.max(1)
+                self.now().to_ns().since(soft).0 / period.0.max(1)
             }
             Missed::Delay => {
-                let now = Ns::from(self.now());
+                let now = self.now().to_ns();
                 let next = now.after(period);
                 self.restart_window(Window::new(next, next.after(hard.since(soft))));
                 now.since(soft).0 / period.0.max(1)

@@ -79,7 +79,7 @@ impl<'a> Fired<'a> {
 
     /// Rearms the timer to fire within a window.
     pub fn restart_range(&mut self, soft: Instant, hard: Instant) {
-        self.restart_window(Window::new(soft.into(), hard.into()));
+        self.restart_window(Window::new(soft.to_ns(), hard.to_ns()));
     }
 
     /// Rearms the timer a whole number of periods after its own deadline, for the first such time

@@ -40,7 +40,7 @@ fn can_pause(runtime: &Handle) -> bool {
 }
 
 fn tokio_now() -> Ns {
-    from_std(tokio::time::Instant::now().into_std()).into()
+    from_std(tokio::time::Instant::now().into_std()).to_ns()
 }
 
 impl RuntimeClock {
@@ -69,7 +69,7 @@ impl RuntimeClock {
                 self.check();
             }
         }
-        from_std(shown).into()
+        from_std(shown).to_ns()
     }
 
     pub(super) fn is_known_virtual(&self) -> bool {
@@ -119,7 +119,7 @@ impl Runtime for RuntimeClock {
             Ok(here) if here.id() == self.runtime.id() => tokio_now(),
             // The thread is ending and cannot enter a runtime, so tokio's clock cannot be read.
             Err(error) if error.is_thread_local_destroyed() => {
-                from_std(time::Instant::now()).into()
+                from_std(time::Instant::now()).to_ns()
             }
             _ => {
                 let _entered = self.runtime.enter();

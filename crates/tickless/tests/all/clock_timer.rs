@@ -5,7 +5,7 @@
 use crate::support::{HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, thread_names, wait_until};
 use TimeBase::{Boottime, Monotonic, Realtime};
 use std::time::{Duration, SystemTime};
-use tickless::callback::{Cancel, StartError};
+use tickless::callback::{Cancel, StartError, Started};
 use tickless::clock::{ClockTimer, TimeBase, realtime};
 use tickless::time::Instant;
 use tickless::{CancelError, Timers, VirtualTime};
@@ -126,7 +126,11 @@ fn history(rng: &mut Rng) -> u64 {
         let id = rng.below(9) as usize;
         let some = Duration::from_nanos(rng.of_any_size(44));
         let (own, real) = (time.now_on(base_of(id)), time.now_on(Realtime));
-        let kind = rng.below(8);
+        let kind = rng.below(10);
+        let relative = |after| match base_of(id) {
+            Boottime => Twin::Own(own + after),
+            _ => Twin::Timers(time.now() + after),
+        };
         match kind {
             0 | 1 => {
                 timers[id].start_at(own + some).unwrap();
@@ -134,22 +138,37 @@ fn history(rng: &mut Rng) -> u64 {
             }
             2 => {
                 timers[id].start(some).unwrap();
-                twins[id] = match base_of(id) {
-                    Boottime => Twin::Own(own + some),
-                    _ => Twin::Timers(time.now() + some),
-                };
+                twins[id] = relative(some);
             }
             3 => {
-                let was = timers[id].cancel();
+                let was = match rng.below(2) == 0 {
+                    true => timers[id].cancel_single_shot().unwrap(),
+                    false => timers[id].cancel(),
+                };
                 assert_eq!(was == Cancel::Pending, twins[id] != Twin::Idle);
                 twins[id] = Twin::Idle;
             }
             4 => time.set_realtime(real + some),
             5 => time.set_realtime(before(real, some.min(HOUR * 2))),
             6 => time.suspend(some),
+            7 => {
+                timers[id].start_from(before(time.now(), SECOND), some).unwrap();
+                twins[id] = relative(some.saturating_sub(SECOND));
+            }
+            8 => {
+                let keeps = match twins[id] {
+                    Twin::Idle => false,
+                    Twin::Own(at) => at - own <= some,
+                    Twin::Timers(at) => at - time.now() <= some,
+                };
+                assert_eq!(timers[id].reduce(some).unwrap() == Started::Kept, keeps);
+                if !keeps {
+                    twins[id] = relative(some);
+                }
+            }
             _ => time.advance(some),
         }
-        if kind <= 2 {
+        if matches!(kind, 0..=2 | 7 | 8) {
             // What is already due fires when the clock is next advanced.
             time.advance(Duration::ZERO);
         }

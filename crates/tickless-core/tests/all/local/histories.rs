@@ -81,7 +81,7 @@ impl History {
             4 => self.cancel_many(timers),
             5 => self.start_many(timers),
             _ => {
-                let window = self.any_window(timers.now().into());
+                let window = self.any_window(timers.now().to_ns());
                 assert_eq!(timers.start_range(key, window.soft.into(), window.hard.into()), Ok(()));
                 self.twin.start(id, window);
             }
@@ -105,7 +105,7 @@ impl History {
         let some = self.some();
         let mut armings = Vec::new();
         for &(key, id) in &some {
-            let Window { soft, .. } = self.any_window(timers.now().into());
+            let Window { soft, .. } = self.any_window(timers.now().to_ns());
             armings.push((key, soft.into()));
             if let Some(id) = id {
                 self.twin.start(id, Window::at(soft));
@@ -148,7 +148,7 @@ impl History {
 
     fn advance(&mut self, timers: &mut LocalTimers<usize>) {
         self.operations += 1;
-        let (tick, now) = (self.twin.tick(), Ns::from(timers.now()));
+        let (tick, now) = (self.twin.tick(), timers.now().to_ns());
         let step = match self.random.below(6) {
             0 => 0,
             1 => self.random.below(10_000),
@@ -172,7 +172,7 @@ impl History {
             let id = timers.get(key).copied();
             let family = id.and_then(|id| self.twin.timers[id]).map(|timer| timer.family);
             assert_eq!(self.twin.next(id), id, "at {to:?}");
-            assert_eq!(Ns::from(timers.now()), self.twin.now);
+            assert_eq!(timers.now().to_ns(), self.twin.now);
             precise += usize::from(family == Some(Family::Precise));
             for _ in 0..self.random.below(3) {
                 self.operate(timers);
@@ -216,7 +216,7 @@ impl History {
         let present = self.keys.iter().flatten().count();
         assert_eq!((timers.pending(), timers.len()), (pending, present));
         let (early, late) = self.twin.next_event();
-        let (next, now) = (Ns(next_ns(timers.next_event())), Ns::from(timers.now()));
+        let (next, now) = (Ns(next_ns(timers.next_event())), timers.now().to_ns());
         assert!(next <= late.max(now), "W3: late: {next:?} > {late:?}");
         let is_exact = early > now && self.twin.is_eager() && !self.twin.has_far();
         if is_exact && !self.twin.has_loose() {

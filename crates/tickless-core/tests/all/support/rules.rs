@@ -79,7 +79,7 @@ fn check_base(
     let armed = before.armed[cpu.index()];
     // An event that comes as soon as possible is not moved (R8).
     let imminent = armed <= operation.now.after(twin.settings.limits.min_delta);
-    let earliest = Ns::from(after.views[cpu.index()].earliest);
+    let earliest = after.views[cpu.index()].earliest.to_ns();
     match (from, to) {
         (None, None) => assert_eq!(writes, 0, "an operation on another base wrote this device"),
         (Some(_), None) if cpu != here => assert_eq!(writes, 0, "R3: another CPU's removal"),
@@ -129,7 +129,7 @@ fn check_start(twin: &Twin, now: Ns, was: Ns, is: Ns, new: Ns, writes: u64) {
 
 /// Checks a base between operations: R1, and that it has recorded its device correctly.
 pub fn check_standing(world: &TestPlatform, twin: &Twin, cpu: CpuId, view: &BaseView) {
-    let (armed, next) = (Ns::from(view.armed), Ns::from(view.earliest));
+    let (armed, next) = (view.armed.to_ns(), view.earliest.to_ns());
     let base = &twin.bases[cpu.index()];
     if base.handler.is_some() {
         assert_eq!(armed, Ns::NEVER, "R5: in the handler armed counts as never");
