@@ -32,6 +32,9 @@ struct State {
     blocking: Vec<u64>,
     /// The thread that advances the clock to the next expiry because no thread is busy.
     stepping: Option<u64>,
+    /// Whether another thread has asked for a step since that thread began one. It may have armed a
+    /// timer that the step does not see.
+    missed: bool,
 }
 
 /// Keeps the clock from advancing automatically; from [`VirtualTime::busy`]. When you hand over
@@ -79,9 +82,14 @@ impl VirtualTime {
     /// a timer fired. For executors with a hook that runs when they are idle, such as tokio's
     /// `on_thread_park`.
     ///
-    /// Also returns `false`, without waiting, if another thread is advancing the clock. That thread
-    /// may not see a timer that the caller has just armed, so an executor of several threads calls
-    /// this again when the tasks that were woken have run.
+    /// Also returns `false`, without waiting, if another thread is advancing the clock. If that
+    /// thread fires no timer, it looks again for one that the caller may have armed. If it fires
+    /// one, an executor of several threads calls this again when the tasks that were woken have
+    /// run.
+    ///
+    /// An executor of several threads calls this only while all of them wait, and none has a task
+    /// to run: the clock does not know of tasks that were woken. For tokio,
+    /// `tokio_time::run_in_virtual_time` does that.
     pub fn idle(&self) -> bool {
         self.refuse_in_child();
         let state = self.inner.work.state();
@@ -154,16 +162,20 @@ impl VirtualTime {
         &'a self,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
-        let may = state.busy == 0 && state.stepping.is_none();
-        if !may || self.moves_here() {
-            return (state, false);
+        state.missed = true;
+        while state.missed && state.busy == 0 && state.stepping.is_none() && !self.moves_here() {
+            state.missed = false;
+            state.stepping = Some(waits::this_thread());
+            drop(state);
+            let stepping = Stepping(self);
+            let fired = self.advance_to_next();
+            drop(stepping);
+            state = self.inner.work.state();
+            if fired {
+                return (state, true);
+            }
         }
-        state.stepping = Some(waits::this_thread());
-        drop(state);
-        let stepping = Stepping(self);
-        let fired = self.advance_to_next();
-        drop(stepping);
-        (self.inner.work.state(), fired)
+        (state, false)
     }
 
     fn become_busy(&self) {

@@ -3,11 +3,13 @@
 use crate::support::{HOUR, Log, MS, SECOND, child_test, rounds};
 use std::collections::BTreeSet;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
+use tickless::callback::Cancel;
 use tickless::driver::CpuId;
+use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 use tokio::sync::oneshot;
 
@@ -31,6 +33,34 @@ fn hours_of_sleep_take_no_time() {
     assert!(slept >= 101 * HOUR && slept < 102 * HOUR, "{slept:?}");
     assert!(begun.elapsed() < Duration::from_secs(10));
     time.assert_idle();
+}
+
+/// Goal: if a thread asks for a step while another one makes a step, a timer that it has just armed
+/// fires.
+#[test]
+fn a_step_that_misses_a_timer_is_repeated() {
+    // A step looks at one base after another, so it mostly misses a timer of the first one.
+    let time = VirtualTime::with_builder(Timers::builder().bases(100), Instant::ZERO);
+    let (meet, rounds) = (Barrier::new(2), rounds(10_000));
+    let timer = time.timers().hrtimer(|_| ()).pinned(CpuId(0));
+    let missed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..rounds {
+                meet.wait();
+                time.idle();
+                meet.wait();
+            }
+        });
+        let is_missed = |_: &_| {
+            meet.wait();
+            timer.start(SECOND).unwrap();
+            time.idle();
+            meet.wait();
+            timer.cancel() == Cancel::Pending
+        };
+        (0..rounds).filter(is_missed).count()
+    });
+    assert_eq!(missed, 0);
 }
 
 #[test]
