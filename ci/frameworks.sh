@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs the test suites of quinn, tower-http and hyper on our timers, in copies of their sources in a
-# temporary folder. Each test that passes with the framework's own timers must pass with ours. The
-# packages of quinn and tower-http contain their suites. hyper's suite is only in its repository:
-# HYPER names a clone of it, or its address. A framework whose sources are unavailable is skipped.
+# Runs the test suites of quinn, tower-http and hyper on our timers, which tokio's runtime drives.
+# It uses copies of their sources in a temporary folder. Each test that passes with the framework's
+# own timers must pass with ours. The packages of quinn and tower-http contain their suites. hyper's
+# suite is only in its repository: HYPER names a clone of it, or its address. A framework whose
+# sources are unavailable is skipped.
 #
 # Each suite also runs with the adapter broken, and must then fail: otherwise it would not depend on
 # the timers.
@@ -158,6 +159,7 @@ hyper = { path = "." }
 [workspace]
 TOML
 replace "$hyper/Cargo.toml" '[dev-dependencies]' "[dev-dependencies]
+tickless = { path = \"$repository/crates/tickless\", features = [\"tokio-time\"] }
 tickless-hyper = { path = \"$repository/adapters/tickless-hyper\" }"
 run_suite hyper-theirs "$hyper" --features full --tests -- --include-ignored
 ours=$hyper/tests/support/tickless.rs
@@ -171,7 +173,7 @@ use tickless_hyper::TicklessTimer;
 pub struct TokioTimer;
 
 fn timer() -> TicklessTimer {
-    TicklessTimer::of_process().expect("the system starts threads")
+    TicklessTimer::new(tickless::tokio_time::timers())
 }
 
 impl Timer for TokioTimer {
