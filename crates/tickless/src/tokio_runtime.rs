@@ -4,14 +4,16 @@
 //! Each runtime has one set of timers with one base, and a timerfd in tokio's reactor, which fires
 //! them. While the program moves the runtime's clock (`tokio::time::pause`), a task fires them
 //! instead. It waits in a sleep of tokio's, so that tokio advances its clock to the deadlines of
-//! these timers, too.
+//! these timers, too. `use_tokio_sleep` chooses such a sleep on a running clock.
 //!
 //! The task owns the set; other references last no longer than a call. When the runtime shuts down,
 //! it drops the task, and all pending timers of the set fire, as those of tokio do.
 
 mod clock;
 mod driver;
+pub(crate) mod rescue;
 
+use crate::hrtimer::HrTimer;
 use crate::platform::fork::ProcessLock;
 use crate::process::{self, default_slack};
 use crate::timer::shared;
@@ -22,7 +24,7 @@ use driver::Driver;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 use tokio::runtime::{Handle, Id};
@@ -41,6 +43,8 @@ pub(crate) struct RuntimeTimers {
     timers: Timers,
     clock: Arc<RuntimeClock>,
     driver: Driver,
+    /// Makes a driver thread of the process check for late timers, if the program asks for that.
+    rescue: Mutex<Option<HrTimer>>,
 }
 
 /// The timers of the caller's context: an entered virtual clock, a runtime, or the process.
@@ -121,7 +125,7 @@ fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     if let Some(timers) = last_used(runtime) {
         return Some(timers);
     }
-    let timers = find_or_start(runtime)?;
+    let timers = find_or_start(runtime, |_| ())?;
     let used = Some((runtime.id(), Arc::downgrade(&timers)));
     let _ = LAST_USED.try_with(|last| last.replace(used));
     Some(timers)
@@ -136,19 +140,38 @@ fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     last_used.ok().flatten()
 }
 
+/// Returns the timers of a runtime, and starts them if necessary. `set` changes the settings of
+/// their clock, before they start.
 #[cold]
 #[track_caller]
-fn find_or_start(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
+fn find_or_start(runtime: &Handle, set: fn(&RuntimeClock)) -> Option<Arc<RuntimeTimers>> {
     let id = runtime.id();
     let mut all = ALL.lock();
     all.retain(|(_, timers)| timers.strong_count() > 0);
     if let Some((_, timers)) = all.iter().find(|(other, _)| *other == id) {
-        return timers.upgrade();
+        return timers.upgrade().inspect(|timers| set(&timers.clock));
     }
-    let timers = RuntimeTimers::start(runtime)?;
+    let clock = RuntimeClock::of(runtime);
+    set(&clock);
+    let timers = RuntimeTimers::start(runtime, clock)?;
     all.push((id, timers.clone()));
     // `None` if the runtime has been shut down: it has dropped the task, which owned the timers.
     timers.upgrade()
+}
+
+/// Makes the timers of the runtime that the caller is in wait in a sleep of tokio's instead of a
+/// timerfd, for as long as the runtime exists. They then have tokio's resolution of a millisecond,
+/// and the library makes no system call to arm and to fire them. The runtime must be built with
+/// `enable_time`, and needs no `enable_io`.
+///
+/// # Panics
+///
+/// If the caller is in no runtime, or in one without `enable_time`, as `tokio::time::sleep` does.
+#[track_caller]
+pub fn use_tokio_sleep() {
+    // Panics here if the runtime has no timers, because later it would end the task.
+    drop(tokio::time::sleep(Duration::ZERO));
+    find_or_start(&Handle::current(), RuntimeClock::use_sleep);
 }
 
 /// After the caller has paused the clock of its runtime, makes the runtime's timers notice that.

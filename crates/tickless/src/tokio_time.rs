@@ -27,12 +27,15 @@
 //! - A sleep belongs to the runtime in which it is created. Outside of a runtime, and with
 //!   `runtime.block_on(sleep(...))`, it uses the timers of the process
 //!   ([`tickless::future`](crate::future)).
-//! - While all workers of a runtime are blocked, its timers are late, and [`stats`] reports it. The
-//!   timers of [`tickless::future`](crate::future) have threads of their own.
+//! - While a task blocks the worker that waits in the reactor, the runtime's timers are late, and
+//!   [`stats`] reports it. [`rescue_after`] makes a thread of the process fire them then. Timers of
+//!   [`tickless::future`](crate::future) have threads of their own.
+//! - [`use_tokio_sleep`] replaces the timerfd by a sleep of tokio's, with tokio's resolution.
 //! - A thread that has only entered a current-thread runtime does not drive it, so no sleep
 //!   completes.
 //! - When a runtime shuts down, its pending sleeps complete, as those of tokio do.
-//! - On systems other than Linux the timers are those of the process, unless the clock is paused.
+//! - On systems other than Linux the timers are those of the process, unless the clock is paused or
+//!   [`use_tokio_sleep`] was called.
 //!
 //! # A paused clock
 //!
@@ -50,7 +53,7 @@
 //!
 #![doc = include_str!("tokio_time/differences.md")]
 //!
-//! For each row of the table, `tests/tokio_time.rs` runs the same test with tokio's timers and with
+//! For each row of the table, `tests/tokio_time` has a test that runs with tokio's timers and with
 //! these.
 
 #[cfg(feature = "tokio-test-util")]
@@ -73,6 +76,8 @@ pub use sleep::{Sleep, sleep, sleep_until};
 #[doc(no_inline)]
 pub use std::time::Duration;
 pub use timeout::{Timeout, timeout, timeout_at};
+
+pub use crate::tokio_runtime::{rescue::rescue_after, use_tokio_sleep};
 
 /// Returns the timers of this module, for libraries that take a
 /// [`TimerSource`](crate::future::TimerSource). Each future belongs to the runtime in which it is

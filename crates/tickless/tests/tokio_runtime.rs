@@ -1,5 +1,5 @@
-//! The timers of tokio's runtimes: with several runtimes, when one ends or is blocked, and on a
-//! clock that is paused.
+//! The timers of tokio's runtimes: with several runtimes, when one ends or is blocked, on a clock
+//! that is paused, and with a sleep of tokio's as the event device.
 
 // Tests fail by panicking, and may sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
@@ -7,7 +7,7 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{self, Duration};
-use tickless::tokio_time::{Instant, sleep, sleep_until, stats, timeout};
+use tickless::tokio_time::{Instant, sleep, sleep_until, stats, timeout, use_tokio_sleep};
 use tokio::runtime::{Builder, Runtime, RuntimeFlavor};
 
 const MS: Duration = Duration::from_millis(1);
@@ -143,6 +143,28 @@ fn a_blocked_runtime_delays_its_own_timers_only() {
     assert!(slept >= blocked_for);
     assert_eq!((stats.total().fired, stats.bases[0].overdue), (1, 1));
     assert!(stats.bases[0].late_precise.sum() >= 100 * MS);
+}
+
+#[test]
+fn a_sleep_of_tokios_is_an_event_device() {
+    let without_io = Builder::new_current_thread().enable_time().build().unwrap();
+    for (runtime, from) in [(without_io, 1), (current_thread(), 10), (multi_thread(), 10)] {
+        let sleeps = runtime.spawn(async move {
+            let (begin, mut calls, mut long) = (Instant::now(), 0, None);
+            for nth in 1..=20 {
+                if nth == from {
+                    use_tokio_sleep();
+                    calls = stats().unwrap().bases[0].device_calls;
+                    long = Some(tokio::spawn(sleep(HOUR)));
+                }
+                sleep(MS).await;
+                assert!(begin.elapsed() >= nth * MS);
+            }
+            long.unwrap().abort();
+            stats().unwrap().bases[0].device_calls - calls
+        });
+        assert_eq!(runtime.block_on(sleeps).unwrap(), 0);
+    }
 }
 
 /// A task that always wakes itself, so that the worker never waits for events, and a future that

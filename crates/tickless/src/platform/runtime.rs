@@ -8,9 +8,12 @@ use tickless_core::time::Ns;
 pub trait Runtime: fmt::Debug + Send + Sync {
     fn now(&self) -> Ns;
 
-    /// Returns whether the program moves the runtime's clock itself, or has done so. Then a timer
-    /// of the kernel would expire at the wrong time.
+    /// Returns whether the program moves the runtime's clock itself, or has done so.
     fn is_virtual(&self) -> bool;
+
+    /// Returns whether the task that runs the timers waits in a timer of the runtime. Otherwise it
+    /// waits for a timer of the kernel, which would expire at the wrong time on a virtual clock.
+    fn waits_in_task(&self) -> bool;
 
     /// Makes the runtime poll the task that runs the timers.
     fn wake_task(&self);

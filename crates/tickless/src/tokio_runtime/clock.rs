@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time;
 use tickless_core::time::Ns;
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::{EnterGuard, Handle, RuntimeFlavor};
 
 /// The largest difference between tokio's clock and the system's that is taken for the time between
 /// their two readings. If they differ by more, `check` compares them exactly.
@@ -25,6 +25,8 @@ pub(super) struct RuntimeClock {
     can_pause: bool,
     /// Whether the clock was ever paused. Such a clock stays behind the system's.
     is_virtual: AtomicBool,
+    /// Whether the program has chosen a sleep of tokio's as the event device.
+    uses_sleep: AtomicBool,
     /// Whether the runtime has ended: all pending timers fire then.
     has_ended: AtomicBool,
     /// Wakes the task that drives the timers. Set when that task is first polled.
@@ -49,6 +51,7 @@ impl RuntimeClock {
             runtime: runtime.clone(),
             can_pause: can_pause(runtime),
             is_virtual: AtomicBool::new(false),
+            uses_sleep: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             task: OnceLock::new(),
         };
@@ -94,6 +97,18 @@ impl RuntimeClock {
         self.is_known_virtual()
     }
 
+    /// Makes the caller enter the runtime.
+    pub(super) fn enter(&self) -> EnterGuard<'_> {
+        self.runtime.enter()
+    }
+
+    /// Makes the task wait in a sleep of tokio's from now on.
+    pub(super) fn use_sleep(&self) {
+        if !self.uses_sleep.swap(true, Ordering::Relaxed) {
+            self.wake_task();
+        }
+    }
+
     pub(super) fn set_task(&self, waker: &Waker) {
         self.task.get_or_init(|| waker.clone());
     }
@@ -130,6 +145,10 @@ impl Runtime for RuntimeClock {
 
     fn is_virtual(&self) -> bool {
         self.check()
+    }
+
+    fn waits_in_task(&self) -> bool {
+        self.check() || self.uses_sleep.load(Ordering::Relaxed)
     }
 
     fn wake_task(&self) {

@@ -5,6 +5,9 @@
 //! tasks that they wake are in that worker's queue, and the worker wakes another one at most once
 //! for all of them. A task would be scheduled first, and would wake a worker while it wakes others.
 //!
+//! If the program has chosen a sleep of tokio's as the event device, the reactor wakes the `Event`
+//! when that ends. A thread that arms an earlier timer wakes the task, which resets the sleep.
+//!
 //! The task owns the timers, so they end with the runtime. While the program moves the runtime's
 //! clock, it also fires them.
 
@@ -21,7 +24,7 @@ use crate::time::to_std;
 #[cfg(linux_platform)]
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 #[cfg(linux_platform)]
@@ -32,40 +35,48 @@ use tokio::time::{Instant, Sleep};
 /// Fires the due timers, on one thread at a time.
 #[derive(Debug)]
 pub(super) struct Driver {
-    driver: Mutex<EventLoopDriver<()>>,
+    state: Mutex<State>,
     /// How often threads have asked the one that fires timers to do so; zero if none does.
     requests: AtomicU64,
-    /// A timerfd for the next deadline; `None` if the clock was already paused when the task was
-    /// spawned.
+    /// Whether timers are so late that they are fired before the reactor has seen their expiry.
+    pub(super) are_late: AtomicBool,
+    /// A timerfd for the next deadline; `None` if a sleep of tokio's was used from the start.
     #[cfg(linux_platform)]
     descriptor: Option<AsyncFd<Arc<OwnedFd>>>,
 }
 
-/// The waker that the reactor wakes when the timerfd expires.
 #[derive(Debug)]
-struct Event(Weak<RuntimeTimers>);
+struct State {
+    driver: EventLoopDriver<()>,
+    /// A sleep of tokio's until the next deadline. `None` if no timer is pending, or while the
+    /// timerfd is used.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// The waker that the reactor wakes when the timerfd expires, or a sleep of tokio's ends.
+#[derive(Debug)]
+pub(super) struct Event(pub(super) Weak<RuntimeTimers>);
 
 /// The task.
 #[derive(Debug)]
 struct Owner {
     timers: Arc<RuntimeTimers>,
-    /// While the program moves the runtime's clock: a sleep of tokio's until the next deadline,
-    /// which makes tokio poll the task then.
-    sleep: Option<Pin<Box<Sleep>>>,
+    /// The waker of an [`Event`].
+    event: Waker,
 }
 
 impl RuntimeTimers {
-    /// Starts the timers of a runtime, and spawns their task. `None` if the system provides no
-    /// event device.
+    /// Starts the timers of a runtime, on its clock, and spawns their task. `None` if the system
+    /// provides no event device.
     #[track_caller]
-    pub(super) fn start(runtime: &Handle) -> Option<Weak<RuntimeTimers>> {
-        let clock = Arc::new(RuntimeClock::of(runtime));
+    pub(super) fn start(runtime: &Handle, clock: RuntimeClock) -> Option<Weak<RuntimeTimers>> {
+        let clock = Arc::new(clock);
         #[cfg(not(linux_platform))]
-        if !clock.is_known_virtual() {
+        if !clock.waits_in_task() {
             return None;
         }
         #[cfg(linux_platform)]
-        let (timer, descriptor) = if clock.is_known_virtual() {
+        let (timer, descriptor) = if clock.waits_in_task() {
             (None, None)
         } else {
             let timer = Timerfd::new().ok()?;
@@ -81,23 +92,25 @@ impl RuntimeTimers {
         let (timers, driver) =
             Builder::new().start_in_runtime(Arc::<RuntimeClock>::clone(&clock), device);
         let driver = Driver {
-            driver: Mutex::new(driver),
+            state: Mutex::new(State { driver, sleep: None }),
             requests: AtomicU64::new(0),
+            are_late: AtomicBool::new(false),
             #[cfg(linux_platform)]
             descriptor,
         };
-        let timers = Arc::new(RuntimeTimers { timers, clock, driver });
+        let timers = Arc::new(RuntimeTimers { timers, clock, driver, rescue: Mutex::default() });
         let weak = Arc::downgrade(&timers);
-        runtime.spawn(Owner { timers, sleep: None });
+        let event = Waker::from(Arc::new(Event(weak.clone())));
+        runtime.spawn(Owner { timers, event });
         Some(weak)
     }
 
-    /// Fires the timers that are due if the timerfd has expired, and makes the reactor wake `event`
-    /// at its next expiry. If the runtime has ended, fires all pending timers.
-    fn fire(&self, event: &Waker) {
-        self.driver.run(|driver| {
+    /// Fires the timers that are due if the timerfd or the sleep has expired, and makes the reactor
+    /// wake `event` at the next expiry. If the runtime has ended, fires all pending timers.
+    pub(super) fn fire(&self, event: &Waker) {
+        self.driver.run(|state| {
             if self.clock.has_ended() {
-                while driver.run_and_rearm() > 0 {}
+                while state.driver.run_and_rearm() > 0 {}
                 return;
             }
             let has_expired = self.driver.has_expired(event);
@@ -105,29 +118,56 @@ impl RuntimeTimers {
                 self.clock.wake_task();
                 return;
             }
+            if self.clock.waits_in_task() {
+                state.run_in_sleep(event);
+                return;
+            }
             // Each arming for an earlier deadline sets the timerfd at once. So no timer is due
             // unless the timerfd has expired.
-            if has_expired {
-                driver.run_and_rearm();
+            if has_expired || self.driver.are_late.swap(false, Ordering::Relaxed) {
+                state.driver.run_and_rearm();
             }
             // Record the deadline that is waited for: if the clock is paused later, a thread that
             // arms a timer for an earlier time wakes the task.
-            driver.next_event();
+            state.driver.next_event();
         });
+    }
+}
+
+impl State {
+    /// Runs the due timers, and makes tokio wake `waker` at the next deadline.
+    fn run_in_sleep(&mut self, waker: &Waker) {
+        loop {
+            self.driver.run_and_rearm();
+            let Some(next) = self.driver.next_event() else {
+                // No timer is pending. Drop the sleep: otherwise tokio would advance a paused clock
+                // to its end.
+                self.sleep = None;
+                return;
+            };
+            let next = Instant::from_std(to_std(next));
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
+            if sleep.deadline() != next || sleep.is_elapsed() {
+                sleep.as_mut().reset(next);
+            }
+            if sleep.as_mut().poll(&mut Context::from_waker(waker)).is_pending() {
+                return;
+            }
+        }
     }
 }
 
 impl Driver {
     /// Calls `run`. While another call of this function runs, on another thread or around this one,
     /// that one calls its function again instead.
-    fn run(&self, mut run: impl FnMut(&mut EventLoopDriver<()>)) {
+    fn run(&self, mut run: impl FnMut(&mut State)) {
         let mut seen = 1;
         // Release: pairs with the Acquire below, so that the other call sees why it runs again.
         if self.requests.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }
         loop {
-            run(&mut locked(&self.driver));
+            run(&mut locked(&self.state));
             let (set, failed) = (Ordering::AcqRel, Ordering::Acquire);
             match self.requests.compare_exchange(seen, 0, set, failed) {
                 Ok(_) => return,
@@ -164,42 +204,17 @@ impl Wake for Event {
     }
 }
 
-impl Owner {
-    /// Runs the due timers, and makes the runtime poll the task at the next deadline.
-    fn poll_virtual(&mut self, cx: &mut Context<'_>) {
-        let sleep = &mut self.sleep;
-        self.timers.driver.run(|driver| {
-            loop {
-                driver.run_and_rearm();
-                let Some(next) = driver.next_event() else {
-                    // No timer is pending. Drop the sleep: otherwise tokio would advance a paused
-                    // clock to its end.
-                    *sleep = None;
-                    return;
-                };
-                let next = Instant::from_std(to_std(next));
-                let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
-                if sleep.deadline() != next || sleep.is_elapsed() {
-                    sleep.as_mut().reset(next);
-                }
-                if sleep.as_mut().poll(cx).is_pending() {
-                    return;
-                }
-            }
-        });
-    }
-}
-
 impl Future for Owner {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.timers.clock.set_task(cx.waker());
         if self.timers.clock.check() {
-            self.poll_virtual(cx);
+            // Timers fire in this task, where tests on a paused clock expect it.
+            self.timers.driver.run(|state| state.run_in_sleep(cx.waker()));
         } else {
-            // The first poll. Later ones come only after the clock was paused.
-            self.timers.fire(&Waker::from(Arc::new(Event(Arc::downgrade(&self.timers)))));
+            // The first poll, or a thread has armed an earlier timer than the sleep waits for.
+            self.timers.fire(&self.event);
         }
         Poll::Pending
     }
@@ -219,11 +234,13 @@ mod tests {
     #[test]
     fn a_call_during_another_one_makes_that_run_again() {
         let (_timers, driver) = Builder::new().start_in_loop_with(|_| ());
-        let (driver, requests) = (Mutex::new(driver), AtomicU64::new(0));
-        #[cfg(linux_platform)]
-        let driver = Driver { driver, requests, descriptor: None };
-        #[cfg(not(linux_platform))]
-        let driver = Driver { driver, requests };
+        let driver = Driver {
+            state: Mutex::new(State { driver, sleep: None }),
+            requests: AtomicU64::new(0),
+            are_late: AtomicBool::new(false),
+            #[cfg(linux_platform)]
+            descriptor: None,
+        };
         for runs in 1..=3 {
             let mut order = Vec::new();
             driver.run(|_| {

@@ -1,6 +1,6 @@
 //! The event device of a program that runs timers in its own event loop: a descriptor that the loop
-//! polls, or a callback that wakes the loop (see `bell`). In an asynchronous runtime, a task waits
-//! for the descriptor; while the program moves the runtime's clock, other threads wake it.
+//! polls, or a callback that wakes the loop (see `bell`). An asynchronous runtime polls the
+//! descriptor, or has a task that waits in a timer of the runtime, which arming threads wake.
 
 use super::bell::LoopBell;
 #[cfg(linux_platform)]
@@ -35,8 +35,8 @@ enum Signal {
     Descriptor(Timerfd),
     Callback(Box<OnRearm>),
     /// For a task in an asynchronous runtime. The runtime polls the timerfd edge-triggered, so its
-    /// expiries are never read. If the program has moved the runtime's clock from the start, there
-    /// is no timerfd.
+    /// expiries are never read. If the task has waited in a timer of the runtime from the start,
+    /// there is no timerfd.
     Runtime {
         #[cfg(linux_platform)]
         timer: Option<Timerfd>,
@@ -115,7 +115,9 @@ impl LoopDevice {
         match &self.signal {
             Signal::Callback(_) => None,
             Signal::Descriptor(timer) => Some(timer),
-            Signal::Runtime { timer, runtime } => timer.as_ref().filter(|_| !runtime.is_virtual()),
+            Signal::Runtime { timer, runtime } => {
+                timer.as_ref().filter(|_| !runtime.waits_in_task())
+            }
         }
     }
 
@@ -126,7 +128,7 @@ impl LoopDevice {
             Signal::Descriptor(_) => false,
             Signal::Callback(on_rearm) => self.bell.ring(on_rearm),
             Signal::Runtime { runtime, .. } => {
-                runtime.is_virtual() && self.bell.ring(|_| runtime.wake_task())
+                runtime.waits_in_task() && self.bell.ring(|_| runtime.wake_task())
             }
         }
     }

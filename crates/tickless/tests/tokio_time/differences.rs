@@ -1,0 +1,61 @@
+//! What differs, as the table in the module's documentation lists it.
+
+use super::time::{self, Instant, MissedTickBehavior};
+use crate::{HOUR, message, ms};
+use std::panic::catch_unwind;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Whether a sleep is ready when it is polled right after a reset to a time in the past.
+pub async fn ready_after_a_reset_to_the_past() -> bool {
+    let begin = Instant::now();
+    let mut sleep = pin!(time::sleep(HOUR));
+    let cx = &mut Context::from_waker(Waker::noop());
+    assert!(sleep.as_mut().poll(cx).is_pending());
+    time::advance(ms(5)).await;
+    sleep.as_mut().reset(begin + ms(1));
+    let at_once = sleep.as_mut().poll(cx).is_ready();
+    sleep.await;
+    assert_eq!(begin.elapsed(), ms(5));
+    at_once
+}
+
+/// The message of a sleep in a runtime that enables nothing.
+pub fn sleeps_without_a_driver() -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { message(|| drop(time::sleep(ms(1)))) })
+}
+
+pub fn sleeps_outside_of_a_runtime() -> bool {
+    catch_unwind(|| drop(time::sleep(ms(1)))).is_ok()
+}
+
+pub async fn an_instant_out_of_range() -> bool {
+    catch_unwind(|| Instant::now() + Duration::MAX).is_ok()
+}
+
+/// How many of a thousand ready timers can be polled in one turn of a task.
+pub async fn ready_polls_in_one_turn() -> usize {
+    let mut sleep = pin!(time::sleep(ms(1)));
+    sleep.as_mut().await;
+    std::future::poll_fn(|cx| {
+        let polls = (0..1000).map(|_| sleep.as_mut().poll(cx));
+        Poll::Ready(polls.take_while(Poll::is_ready).count())
+    })
+    .await
+}
+
+/// A consumer that is late by three and a half periods of a millisecond.
+pub async fn short_periods() -> Vec<Duration> {
+    let begin = Instant::now();
+    let mut interval = time::interval(ms(1));
+    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    interval.tick().await;
+    time::advance(Duration::from_micros(4_500)).await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(interval.tick().await - begin);
+    }
+    seen
+}

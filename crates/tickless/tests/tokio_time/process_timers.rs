@@ -1,0 +1,44 @@
+//! Runtimes that use the timers of the process: after their end, and while their worker is blocked.
+
+use crate::{HOUR, ms};
+use std::sync::mpsc::channel;
+use std::time::Instant;
+use tickless::tokio_time::{rescue_after, sleep, use_tokio_sleep};
+use tokio::runtime::{Builder, Runtime};
+
+fn current_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn a_runtime_that_has_ended_is_left() {
+    let runtime = current_thread();
+    let handle = runtime.handle().clone();
+    runtime.block_on(async { sleep(ms(1)).await });
+    drop(runtime);
+    let _entered = handle.enter();
+    let begin = Instant::now();
+    pollster::block_on(sleep(ms(5)));
+    assert!(begin.elapsed() >= ms(5));
+}
+
+#[test]
+fn a_thread_fires_the_timers_of_a_blocked_worker() {
+    for uses_tokio_sleep in [false, true] {
+        current_thread().block_on(async {
+            if uses_tokio_sleep {
+                use_tokio_sleep();
+            }
+            rescue_after(HOUR).unwrap();
+            rescue_after(ms(5)).unwrap();
+            let (begin, slept, (end, ended)) = (Instant::now(), sleep(ms(20)), channel());
+            std::thread::spawn(move || {
+                pollster::block_on(slept);
+                end.send(())
+            });
+            // This blocks the runtime's only worker.
+            ended.recv_timeout(ms(60_000)).expect("another thread fires the timer");
+            assert!(begin.elapsed() >= ms(20));
+        });
+    }
+}

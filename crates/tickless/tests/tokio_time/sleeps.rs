@@ -1,0 +1,132 @@
+//! When sleeps are ready, and when their tasks are woken.
+
+use super::time::{self, Instant};
+use crate::woken::{poll, woken};
+use crate::{HOUR, ms};
+use std::pin::{Pin, pin};
+use std::task::Waker;
+use std::time::Duration;
+
+pub async fn sleep_until_and_reset() -> Vec<Duration> {
+    let begin = Instant::now();
+    let mut sleep = pin!(time::sleep_until(begin + HOUR));
+    assert_eq!(sleep.deadline(), begin + HOUR);
+    assert!(!sleep.is_elapsed());
+    sleep.as_mut().await;
+    assert!(sleep.is_elapsed());
+    let first = begin.elapsed();
+    sleep.as_mut().reset(begin + 3 * HOUR);
+    assert!(!sleep.is_elapsed());
+    sleep.as_mut().await;
+    let second = begin.elapsed();
+    // A deadline that has passed is ready immediately.
+    sleep.as_mut().reset(begin);
+    sleep.await;
+    vec![first, second, begin.elapsed()]
+}
+
+/// The times at which two sleeps complete after one advance past both.
+pub async fn advances_past_both() -> Vec<Duration> {
+    let begin = Instant::now();
+    let sleeps = [1, 2].map(|hours| {
+        tokio::spawn(async move {
+            time::sleep(HOUR * hours).await;
+            begin.elapsed()
+        })
+    });
+    tokio::task::yield_now().await;
+    time::advance(3 * HOUR).await;
+    let mut seen = Vec::new();
+    for sleep in sleeps {
+        seen.push(sleep.await.unwrap());
+    }
+    seen
+}
+
+/// Whether a sleep is ready, and how often its task was woken, after each of these steps.
+async fn stepped(mut sleep: Pin<&mut time::Sleep>, steps_us: &[u64]) -> Vec<(bool, u64)> {
+    let (woken, waker) = woken();
+    let mut seen = Vec::new();
+    for step in steps_us.iter().map(Some).chain([None]) {
+        let ready = poll(sleep.as_mut(), &waker).is_ready();
+        seen.push((ready, woken.count()));
+        if let Some(&step) = step {
+            time::advance(Duration::from_micros(step)).await;
+        }
+    }
+    seen
+}
+
+pub async fn small_advances() -> Vec<(bool, u64)> {
+    let mut seen = stepped(pin!(time::sleep(ms(1))), &[250, 250, 250, 250]).await;
+    seen.extend(stepped(pin!(time::sleep(ms(300))), &[100_000, 51_592, 1, 150_000]).await);
+    seen
+}
+
+pub async fn resets_around_the_deadline() -> Vec<(bool, u64)> {
+    let begin = Instant::now();
+    let mut sleep = pin!(time::sleep_until(begin + ms(100)));
+    let mut seen = stepped(sleep.as_mut(), &[50_000]).await;
+    sleep.as_mut().reset(begin + ms(110));
+    seen.extend(stepped(sleep.as_mut(), &[55_000, 6_000]).await);
+    sleep.as_mut().reset(begin + ms(250));
+    seen.extend(stepped(sleep.as_mut(), &[5_000]).await);
+    sleep.as_mut().reset(begin + ms(200));
+    seen.extend(stepped(sleep.as_mut(), &[50_000, 50_000]).await);
+    sleep.as_mut().reset(begin + 10 * HOUR);
+    drop(stepped(sleep.as_mut(), &[]).await);
+    sleep.as_mut().reset(begin + 5 * HOUR);
+    sleep.await;
+    assert!(begin.elapsed() < 6 * HOUR);
+    seen
+}
+
+/// When each of many sleeps of random durations ends, one after another.
+pub async fn random_sleeps() -> Vec<Duration> {
+    let (begin, mut random, mut seen) = (Instant::now(), 1_u64, Vec::new());
+    for _ in 0..2_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        time::sleep(Duration::from_nanos((random >> 33) % 1_000_000_000)).await;
+        seen.push(begin.elapsed());
+    }
+    seen
+}
+
+/// A deadline that never comes, beside one that comes at once; and a sleep that is dropped
+/// after a reset to the deadline of another one.
+pub async fn the_near_and_the_far() -> Vec<bool> {
+    let far = time::timeout(Duration::MAX, std::future::pending::<()>());
+    let (mut far, mut never) = (pin!(far), pin!(time::sleep(Duration::MAX)));
+    let waker = Waker::noop();
+    let mut seen = vec![poll(far.as_mut(), waker).is_ready()];
+    seen.push(poll(never.as_mut(), waker).is_ready());
+    time::sleep(Duration::from_nanos(1)).await;
+    time::advance(HOUR * 24 * 365 * 10).await;
+    seen.push(poll(far, waker).is_ready());
+    seen.push(poll(never, waker).is_ready());
+    let begin = Instant::now();
+    let [mut first, mut moved, mut last] = [5, 5, 10].map(|after| Box::pin(time::sleep(ms(after))));
+    for sleep in [&mut first, &mut moved, &mut last] {
+        seen.push(poll(sleep.as_mut(), waker).is_ready());
+    }
+    moved.as_mut().reset(begin + ms(10));
+    first.await;
+    seen.push(moved.is_elapsed());
+    drop(moved);
+    last.await;
+    seen.push(begin.elapsed() < ms(12));
+    seen
+}
+
+/// Data that is ready does not let the clock move.
+pub async fn ready_sockets() -> Vec<Duration> {
+    let begin = Instant::now();
+    let (one, other) = tokio::net::UnixDatagram::pair().unwrap();
+    one.send(b"x").await.unwrap();
+    let receives = tokio::spawn(async move {
+        other.recv(&mut [0]).await.unwrap();
+        begin.elapsed()
+    });
+    time::sleep(ms(100)).await;
+    vec![receives.await.unwrap(), begin.elapsed()]
+}
