@@ -1,7 +1,7 @@
 //! The content of a campaign's file, a TOML file that requests many computations. The keys are
 //! described in docs/book/src/fleet.md.
 
-use super::{CampaignError, Excluded, Kind, Numbers, StudyName};
+use super::{CampaignError, Kind, Numbers, StudyName};
 use crate::project::Clock;
 use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde::{Deserialize, Serialize};
@@ -48,8 +48,6 @@ pub struct Axes {
     pub messages: Option<NonZeroU32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inference: Option<bool>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<Excluded>,
 }
 
 impl Campaign {
@@ -91,7 +89,7 @@ impl Axes {
         }
         let is_known = |axis: &&String| {
             let axis = axis.as_str();
-            axis == "exclude" || required.contains(&axis) || optional.contains(&axis)
+            required.contains(&axis) || optional.contains(&axis)
         };
         if let Some(axis) = given.as_object().and_then(|all| all.keys().find(|it| !is_known(it))) {
             let known = [required, optional].concat().join(", ");

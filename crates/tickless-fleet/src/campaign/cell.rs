@@ -72,37 +72,6 @@ pub struct Cell {
     pub inference: Option<bool>,
 }
 
-/// An `exclude` entry of a campaign's file: leaves out all cells that have the given values.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Excluded {
-    study: Option<StudyName>,
-    machine: Option<String>,
-    trace: Option<String>,
-    cpus: Option<u16>,
-    policy: Option<ReplayPolicy>,
-    clock: Option<Clock>,
-    hz: Option<u32>,
-    seed: Option<u64>,
-}
-
-impl Excluded {
-    /// Returns whether the entry leaves out this cell with this policy.
-    pub(super) fn matches(&self, cell: &Cell, policy: Option<ReplayPolicy>) -> bool {
-        fn agrees<T: PartialEq>(excluded: &Option<T>, value: &Option<T>) -> bool {
-            excluded.is_none() || excluded == value
-        }
-        agrees(&self.study, &cell.study)
-            && agrees(&self.machine, &cell.machine)
-            && agrees(&self.trace, &cell.trace)
-            && agrees(&self.cpus, &cell.cpus)
-            && agrees(&self.policy, &policy)
-            && agrees(&self.clock, &cell.clock)
-            && agrees(&self.hz, &cell.hz)
-            && agrees(&self.seed, &cell.seed)
-    }
-}
-
 /// The name of a study that a campaign can run: one of [`STUDIES`], or `schedule`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(into = "&'static str")]

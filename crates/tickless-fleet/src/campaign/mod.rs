@@ -1,9 +1,9 @@
 //! A campaign: a file that requests many computations, each of which is a *cell*.
 //!
 //! A campaign's file has a table for each kind of computation, which names values for its
-//! parameters (*axes*). The cells of a table are all combinations of these values, except those
-//! that it excludes. No list of cells is stored: a cell is derived from its number when it is
-//! needed, so a campaign of 10^9 cells takes as little memory as one of ten.
+//! parameters (*axes*). The cells of a table are all combinations of these values. No list of
+//! cells is stored: a cell is derived from its number when it is needed, so a campaign of 10^9 cells
+//! takes as little memory as one of ten.
 
 mod axes;
 mod cell;
@@ -11,7 +11,7 @@ mod numbers;
 mod plan;
 
 pub use axes::{Axes, Campaign};
-pub use cell::{Cell, Excluded, Key, Kind, StudyName};
+pub use cell::{Cell, Key, Kind, StudyName};
 pub use numbers::Numbers;
 pub use plan::{Plan, VERSION};
 

@@ -71,12 +71,12 @@ impl Plan {
         let tables = tables.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         let (version, base) = (VERSION.to_string(), base.to_path_buf());
         let plan = Plan { version, base, tables, campaign };
-        // Checking this many cells is enough to report `exclude` entries that leave out everything.
+        // Checking this many cells is enough to report that no study knows any of the policies.
         const CHECKED: usize = 1_000_000;
         if plan.tables.is_empty() {
             Err(wrong(empty("write a table [simulate], [replay] or [project]")))
         } else if (0..plan.numbers()).take(CHECKED).all(|number| plan.cell(number).is_none()) {
-            Err(wrong(empty("exclude leaves nothing")))
+            Err(wrong(empty("the studies know none of these policies")))
         } else {
             Ok(plan)
         }
@@ -86,8 +86,7 @@ impl Plan {
         self.tables.iter().filter_map(|table| Some((table, self.campaign.table(table.kind)?)))
     }
 
-    /// Returns the number of combinations of all axes. Numbers below it identify cells, except
-    /// those of excluded combinations.
+    /// Returns the number of combinations of all axes. Numbers below it identify cells.
     pub fn numbers(&self) -> u64 {
         let count = |(table, axes): (&Table, &Axes)| {
             table.lengths(axes).into_iter().fold(1, u64::saturating_mul)
@@ -95,8 +94,8 @@ impl Plan {
         self.axes().map(count).fold(0, u64::saturating_add)
     }
 
-    /// Returns the cell of this number; `None` if the combination is excluded, has a policy that
-    /// its study does not know, or has the same values as that of a smaller number.
+    /// Returns the cell of this number; `None` if the combination has a policy that its study does
+    /// not know, or has the same values as that of a smaller number.
     pub fn cell(&self, mut number: u64) -> Option<Cell> {
         for (table, axes) in self.axes() {
             let lengths = table.lengths(axes);
@@ -195,7 +194,6 @@ impl Table {
             Some(rates) => Some(u32::try_from(rates.get(hz)?).ok()?),
             None => None,
         };
-        let is_kept = |cell: &Cell, policy| !axes.exclude.iter().any(|it| it.matches(cell, policy));
         let known = policies(self.kind, axes);
         match (self.kind, cell.study) {
             (Kind::Simulate, Some(study)) => {
@@ -217,17 +215,15 @@ impl Table {
                 };
             }
             (Kind::Replay, _) => {
-                let kept = known.iter().copied().filter(|&policy| is_kept(&cell, Some(policy)));
-                cell.policies = kept.collect();
+                cell.policies = known.to_vec();
                 cell.inference = Some(axes.inference.unwrap_or(true));
-                return (!cell.policies.is_empty()).then_some(cell);
             }
             _ => {
                 cell.clock = Some(axes.clocks.get(clock as usize).copied().unwrap_or(Clock::Tsc));
                 cell.policy = known.get(policy as usize).copied();
             }
         }
-        is_kept(&cell, cell.policy).then_some(cell)
+        Some(cell)
     }
 }
 

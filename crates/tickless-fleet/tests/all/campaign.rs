@@ -12,7 +12,6 @@ cpus = "1-4,8"
 policies = ["eager", "lazy", "restart-aware"]
 hz = [100, 250, 1000]
 seeds = "0-99,200"
-exclude = [{ study = "cancel", cpus = 8 }, { policy = "eager", hz = 1000 }]
 "#;
 
 const ENDLESS: &str = r#"[simulate]
