@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes a quick report and opens it in headless Chromium: light, dark, printed and 390 pixels wide.
-# Fails if the browser logs a message, if the page makes a request or is wider than 390 pixels, or
-# if a study is missing. Then breaks the page in each of these ways and checks that it fails.
-# Usage: ci/report.sh [FOLDER]   Leaves the page and its screenshots in FOLDER.
+# Makes a quick report and the pages of `quota` and `warp`, and opens them in headless Chromium: light,
+# dark and 390 pixels wide, the report printed, too. Fails if the browser logs a message, if a page
+# makes a request or is wider than 390 pixels, or if a study is missing. Then breaks the report in
+# each of these ways and checks that it fails.
+# Usage: ci/report.sh [FOLDER]   Leaves the pages and their screenshots in FOLDER.
 . "$(dirname "$0")/lib.sh"
 
 find_chromium() {
@@ -24,9 +25,12 @@ trap 'rm -rf "$work"' EXIT
 out=${1:-$work/out}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-cargo run --locked --release -q -p tickless-cli -- report --quick --out "$out"
+tickless() { cargo run --locked --release -q -p tickless-cli -- "$@"; }
+tickless report --quick --out "$out"
+tickless quota traces/bursts.txt.gz --html "$out/quota.html" >/dev/null
+tickless warp --html "$out/warp.html" -- sh -c 'sleep 60; sleep 5 & sleep 7; wait' 2>/dev/null
 if [ -z "$browser" ]; then
-  skip report "no Chromium, and it could not be installed; the page was made but not opened"
+  skip report "no Chromium, and it could not be installed; the pages were made but not opened"
   exit 0
 fi
 
@@ -62,9 +66,11 @@ END
 END
 }
 
-# Checks the page $1. The names of its screenshots begin with $2.
+# Checks the page $1. The names of its screenshots begin with $2. The page has the other arguments
+# as sections.
 check() {
-  local page=$1 pictures=$2 study wide
+  local page=$1 pictures=$2 section wide
+  shift 2
   browse "$page" --window-size=1400,6600 --screenshot="$pictures-light.png" || return 1
   if [ -s "$work/console" ]; then
     cat "$work/console"
@@ -72,8 +78,8 @@ check() {
     return 1
   fi
   browse "$page" --dump-dom >"$work/dom" || return 1
-  for study in rearm clock cancel deferred phase; do
-    grep -q "<section id=\"$study\">" "$work/dom" || { echo "no $study on the page"; return 1; }
+  for section in "$@"; do
+    grep -q "<section id=\"$section\">" "$work/dom" || { echo "no $section on the page"; return 1; }
   done
   in_frame "$page"
   browse "$work/frame.html" --window-size=600,3000 --dump-dom >"$work/dom" || return 1
@@ -82,12 +88,17 @@ check() {
   [ "$wide" -le 390 ] || { echo "$wide pixels wide in a frame of 390"; return 1; }
 }
 
-check "$out/report.html" "$out/report"
-browse "$out/report.html" --window-size=1400,6600 --blink-settings=preferredColorScheme=0 \
-  --screenshot="$out/report-dark.png"
-browse "$work/frame.html" --window-size=600,3000 --screenshot="$out/report-phone.png"
+studies=(rearm clock cancel deferred phase)
+for name in quota warp report; do
+  sections=()
+  [ "$name" != report ] || sections=("${studies[@]}")
+  check "$out/$name.html" "$out/$name" "${sections[@]}" || { echo "in $name.html" >&2; exit 1; }
+  browse "$out/$name.html" --window-size=1400,6600 --blink-settings=preferredColorScheme=0 \
+    --screenshot="$out/$name-dark.png"
+  browse "$work/frame.html" --window-size=600,3000 --screenshot="$out/$name-phone.png"
+done
 browse "$out/report.html" --no-pdf-header-footer --print-to-pdf="$out/report.pdf"
-for picture in report-light.png report-dark.png report-phone.png report.pdf; do
+for picture in {report,quota,warp}-{light,dark,phone}.png report.pdf; do
   [ -s "$out/$picture" ] || { echo "no $picture" >&2; exit 1; }
 done
 
@@ -95,7 +106,7 @@ done
 must_fail() {
   sed "$2" "$out/report.html" >"$work/broken.html"
   ! cmp -s "$out/report.html" "$work/broken.html" || { echo "$1: unchanged page" >&2; exit 1; }
-  if check "$work/broken.html" "$work/broken" >"$work/said"; then
+  if check "$work/broken.html" "$work/broken" "${studies[@]}" >"$work/said"; then
     echo "$1: not detected" >&2
     exit 1
   fi
@@ -105,4 +116,4 @@ must_fail "an external picture" 's|</main>|<img src="https://example.invalid/a.p
 must_fail "a script" 's|</main>|<script>console.log(1)</script></main>|'
 must_fail "too wide" 's|</main>|<p style="width:700px">wide</p></main>|'
 must_fail "a missing study" 's|<section id="phase">|<section id="other">|'
-echo "report: light, dark, paper and 390 pixels are fine"
+echo "report, quota and warp: light, dark and 390 pixels are fine, and the report on paper"

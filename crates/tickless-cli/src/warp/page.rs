@@ -1,7 +1,8 @@
-//! The report of `tickless warp` as a page with a timeline.
+//! The report of `tickless warp` as a page with a timeline, with the styles of `tickless report`.
 
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::{PreEscaped, html};
 use std::fmt::Write;
+use tickless_lab::report::sheet;
 use tickless_warp::report::{Report, Row};
 
 /// Rows of the timeline; the table has all.
@@ -9,56 +10,43 @@ const LANES: usize = 40;
 const LANE_HEIGHT: usize = 18;
 const WIDTH: f64 = 900.0;
 
-const STYLE: &str = "body{font:15px system-ui,sans-serif;max-width:64rem;margin:2rem auto;\
-    padding:0 1rem}\
-    table{border-collapse:collapse;width:100%}td,th{padding:.2rem .6rem;text-align:left;\
-    border-bottom:1px solid #8884}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}\
-    svg{width:100%;height:auto}text{font:11px system-ui,sans-serif;fill:currentColor}\
-    :root{color-scheme:light dark}";
+const NOTE: &str = "Waited: the time of all these waits, which overlap. Jumped: the time that the \
+    program would take less without them.";
 
 /// Makes the page, which needs no other file.
 pub(super) fn page(title: &str, closing_line: &str, report: &Report) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Waits of " (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { "Waits of " code { (title) } }
-                p { (closing_line) "." }
-                h2 { "Timeline" }
-                (PreEscaped(timeline(report)))
+    let body = html! {
+        header {
+            h1 { "Waits of " code { (title) } }
+            p.lead { (closing_line) "." }
+        }
+        main {
+            section { h2 { "Timeline" } div.scroll { (PreEscaped(timeline(report))) } }
+            section {
                 h2 { "Waits" }
-                p { "Waited: the time of all these waits, which overlap. Jumped: the time that the \
-                     program would take less without them." }
-                table {
-                    tr {
-                        @for head in ["process", "thread", "call"] { th { (head) } }
+                p { (NOTE) }
+                div.scroll { table.cells {
+                    thead { tr {
+                        @for head in ["process", "thread", "call"] { th.text { (head) } }
                         @for head in ["waits", "timeouts", "longest s", "waited s", "jumped s"] {
-                            th.n { (head) }
+                            th { (head) }
                         }
-                    }
-                    @for row in &report.rows {
-                        tr {
-                            td { (row.pid) " " (row.process) }
-                            td { (row.tid) " " (row.thread) }
-                            td { (row.call) }
-                            td.n { (row.waits) }
-                            td.n { (row.timeouts) }
-                            @for seconds in [row.longest_s, row.waited_s, row.jumped_s] {
-                                td.n { (format!("{seconds:.3}")) }
-                            }
+                    } }
+                    tbody { @for row in &report.rows { tr {
+                        td.text { (row.pid) " " (row.process) }
+                        td.text { (row.tid) " " (row.thread) }
+                        td.text { (row.call) }
+                        td { (row.waits) }
+                        td { (row.timeouts) }
+                        @for seconds in [row.longest_s, row.waited_s, row.jumped_s] {
+                            td { (format!("{seconds:.3}")) }
                         }
-                    }
-                }
+                    } } }
+                } }
             }
         }
     };
-    page.into_string()
+    sheet::document(&format!("Waits of {title}"), &body)
 }
 
 /// Draws each wait as a bar, with a lane for each row of the table.
@@ -66,7 +54,8 @@ fn timeline(report: &Report) -> String {
     let lanes = report.rows.len().min(LANES);
     let end = report.spans.iter().map(|span| span.end_s).fold(1e-9, f64::max);
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"waits over time\">",
+        "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"waits over time\" \
+         style=\"min-width: 40rem; font-size: 11px; fill: currentColor\">",
         (lanes + 1) * LANE_HEIGHT
     );
     for span in report.spans.iter().filter(|span| span.row < lanes) {
