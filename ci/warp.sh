@@ -11,6 +11,7 @@ if [ "$(uname -sm)" != "Linux x86_64" ]; then
 fi
 cargo build --locked -q -p tickless-cli
 cargo build --locked -q -p tickless-warp --tests --examples
+cargo build --locked -q -p tickless --example waits
 warp=${CARGO_TARGET_DIR:-$PWD/target}/debug/tickless
 if ! "$warp" warp -q -- true; then
   skip ci/warp.sh "this machine does not allow tracing"
@@ -28,22 +29,35 @@ has() {
   done
 }
 
+# Prints the virtual time of the closing line in a file, in seconds.
+seconds_passed() {
+  sed -n 's/^tickless: \(.*\) passed, .*/\1/p' "$1" | tail -n 1 | awk '{
+    for (i = 1; i < NF; i += 2) {
+      unit = $(i + 1)
+      total += $i * (unit == "d" ? 86400 : unit == "h" ? 3600 : unit == "min" ? 60 : 1)
+    }
+    print int(total)
+  }'
+}
+
 # check NAME SECONDS WANTED COMMAND...: the command prints WANTED, and by its clock it takes between
-# SECONDS and a tenth more (at least 5 s).
+# SECONDS and a tenth more (at least 5 s). On one CPU, it runs with a report, for which all waits are
+# traced. `options` has more options of `tickless warp`.
+options=()
 check() {
   local name=$1 seconds=$2 wanted=$3 round cpus out passed
   shift 3
   for ((round = 0; round < rounds; round++)); do
     for cpus in all one; do
-      local on_cpus=()
-      [ $cpus = all ] || on_cpus=(taskset -c "$one_cpu")
-      if ! out=$(timeout -k 1 "$limit" "$warp" warp --format json -o "$folder/report" \
-        -q -- "${on_cpus[@]}" "$@" 2>"$folder/errors" </dev/null); then
+      local on_cpus=() report=()
+      [ $cpus = all ] || on_cpus=(taskset -c "$one_cpu") report=(-o "$folder/report")
+      if ! out=$(timeout -k 1 "$limit" "$warp" warp "${report[@]}" "${options[@]}" \
+        -- "${on_cpus[@]}" "$@" 2>"$folder/errors" </dev/null); then
         echo "$name fails or hangs on $cpus CPUs (round $round):" >&2
         tail -n 20 "$folder/errors" >&2
         exit 1
       fi
-      passed=$(sed -n 's/.*"passed_s": \([0-9]*\).*/\1/p' "$folder/report")
+      passed=$(seconds_passed "$folder/errors")
       if [ "$out" != "$wanted" ] || [ "$passed" -lt "$seconds" ] ||
         [ "$passed" -gt $((seconds + seconds / 10 + 5)) ]; then
         echo "$name on $cpus CPUs (round $round): printed '$out', not '$wanted'; took $passed s of \
@@ -55,6 +69,19 @@ virtual time, not $seconds" >&2
   done_programs=$((done_programs + 1))
 }
 
+# prints NAME MESSAGE COMMAND...: the command prints a message that has MESSAGE.
+prints() {
+  local name=$1 message=$2
+  shift 2
+  { timeout -k 1 "$limit" "$@" || true; } >"$folder/out" 2>&1 </dev/null
+  if ! grep -q "$message" "$folder/out"; then
+    echo "$name: prints no '$message'" >&2
+    cat "$folder/out" >&2
+    exit 1
+  fi
+  done_programs=$((done_programs + 1))
+}
+
 limit=60
 one_cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[,-].*//')
 
@@ -62,6 +89,26 @@ check 'a sleep of an hour' 3600 '' sleep 3600
 check 'a loop of sleeps' 100 100 sh -c 'for i in $(seq 100); do sleep 1; done; echo $i'
 check 'timeout' 10 124 sh -c 'timeout 10 sleep 60; echo $?'
 check 'a pipeline' 30 a sh -c '(sleep 5; echo a; sleep 5) | (sleep 3; cat; sleep 20)'
+
+options=(--freeze)
+check '10,000 children' 1 10000 \
+  sh -c 'i=0; while [ $i -lt 10000 ]; do (exit 0); i=$((i + 1)); done; sleep 1; echo $i'
+# The library reads the time-stamp counter itself.
+options=(--tsc)
+check 'Rust: tokio, threads, this library' 1300 1300 \
+  "${CARGO_TARGET_DIR:-$PWD/target}/debug/examples/waits" 1000
+options=(--pace 600x)
+check '--pace' 600 '' sleep 600
+options=()
+prints '--until' '1 d 0 h 0 min 0.* s passed' "$warp" warp --until 24h -- sleep 1000000
+if [ "$(id -u)" = 0 ] && has setpriv; then
+  cp "$(command -v sleep)" "$folder/set-uid"
+  cp "$warp" "$folder/tickless"
+  chmod 755 "$folder" && chmod 4755 "$folder/set-uid"
+  as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  prints 'a set-uid program' 'set-uid is set-uid, and runs without' "${as_nobody[@]}" \
+    "$folder/tickless" warp -- "$folder/set-uid" 1
+fi
 
 if has gcc; then
   cat >"$folder/threads.c" <<'C'
@@ -87,6 +134,30 @@ C
   check 'threads in C' 1000 100 "$folder/threads"
   gcc -O1 -static -o "$folder/static" "$folder/threads.c" -lpthread &&
     check 'a static program in C' 1000 100 "$folder/static"
+fi
+if has gcc && gcc -m32 -x c -nostdlib -static -o "$folder/of-32-bits" - <<'C' 2>/dev/null; then
+void _start(void) { asm("int $0x80" : : "a"(1), "b"(0)); }
+C
+  prints 'a program of 32 bits' 'of-32-bits is a program of 32 bits' "$warp" warp -- \
+    "$folder/of-32-bits"
+fi
+if has gcc; then
+  cat >"$folder/counter.c" <<'C'
+#include <stdio.h>
+#include <unistd.h>
+#include <x86intrin.h>
+int main(void) {
+  unsigned long long begin = __rdtsc(), second;
+  sleep(1);
+  second = __rdtsc() - begin;
+  sleep(1000);
+  printf("%d\n", (int)((__rdtsc() - begin + second / 2) / second));
+}
+C
+  gcc -O1 -o "$folder/counter" "$folder/counter.c"
+  options=(--tsc)
+  check '--tsc' 1001 1001 "$folder/counter"
+  options=()
 fi
 if has musl-gcc; then
   musl-gcc -O1 -static -o "$folder/musl" "$folder/threads.c"
@@ -151,6 +222,80 @@ except subprocess.TimeoutExpired:
     print(total, int(time.monotonic() - start) // 10)
 PY
   check 'Python' 1869 '19900 186' python3 "$folder/waits.py"
+  cat >"$folder/proxy.py" <<'PY'
+# A client, a proxy and a server, each a process. The server drops one request of seven, and answers
+# one of five late. The proxy waits 2 s for the server. The client retries with a backoff that
+# doubles, until its deadline. Each message is written in two parts, which Nagle's algorithm and a
+# delayed acknowledgement hold back for 40 ms of real time.
+import os, select, socket, sys, time
+
+def listen():
+    listener = socket.create_server(("127.0.0.1", 0))
+    return listener, listener.getsockname()[1]
+
+def send(to, text):
+    to.sendall(text[:4])
+    to.sendall(text[4:])
+
+def receive(of, seconds):
+    text = b""
+    while not text.endswith(b"\n"):
+        if not select.select([of], [], [], seconds)[0]:
+            return None
+        part = of.recv(100)
+        if not part:
+            sys.exit(0)
+        text += part
+    return text
+
+def serve(listener):
+    peer = listener.accept()[0]
+    count = 0
+    while True:
+        text = receive(peer, None)
+        count += 1
+        if count % 7 == 0:
+            continue
+        if count % 5 == 0:
+            time.sleep(1.5)
+        send(peer, text)
+
+def relay(listener, port):
+    server = socket.create_connection(("127.0.0.1", port))
+    peer = listener.accept()[0]
+    while True:
+        send(server, receive(peer, None))
+        answer = receive(server, 2)
+        send(peer, answer or b"fail\n")
+
+servers, port = listen()
+proxies, front = listen()
+if os.fork() == 0:
+    serve(servers)
+if os.fork() == 0:
+    relay(proxies, port)
+client = socket.create_connection(("127.0.0.1", front))
+begin = time.monotonic()
+failed = late = 0
+for number in range(100):
+    deadline, backoff = time.monotonic() + 60, 1
+    while True:
+        send(client, b"request %d\n" % number)
+        sent = time.monotonic()
+        answer = receive(client, 5)
+        if answer is None:
+            sys.exit("the proxy has not answered in 5 s")
+        if answer != b"fail\n":
+            assert answer == b"request %d\n" % number, answer
+            late += time.monotonic() - sent > 1.4
+            break
+        failed += 1
+        assert time.monotonic() < deadline
+        time.sleep(backoff)
+        backoff *= 2
+print(failed, late, int(time.monotonic() - begin) // 10)
+PY
+  check 'a client, a proxy and a server' 78 '16 20 7' python3 "$folder/proxy.py"
 fi
 if has node; then
   cat >"$folder/waits.js" <<'JS'

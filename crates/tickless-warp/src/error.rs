@@ -61,21 +61,43 @@ impl WarpError {
         let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
         let tracer = tracer.map(str::trim).filter(|pid| *pid != "0");
         let scope = read("/proc/sys/kernel/yama/ptrace_scope");
-        let advice = match (tracer, scope.trim()) {
-            (Some(pid), _) => format!(
+        WarpError::NoPtrace { error, advice: advice(tracer, scope.trim()) }
+    }
+}
+
+/// Returns what allows ptrace(2), from the process's tracer and Yama's setting.
+fn advice(tracer: Option<&str>, scope: &str) -> String {
+    let text = match (tracer, scope) {
+        (Some(pid), _) => {
+            return format!(
                 "Process {pid} traces this one, and with it the program: a debugger, strace, or \
                  another `tickless warp`. Run it without."
-            ),
-            (None, "3") => "Yama forbids all tracing: kernel.yama.ptrace_scope is 3, which only a \
-                            reboot changes."
-                .to_string(),
-            (None, "2") => "Yama allows tracing to root only: run it with sudo, or set \
-                            kernel.yama.ptrace_scope to 1."
-                .to_string(),
-            _ => "In a container, allow it: docker run --cap-add SYS_PTRACE, or \
-                  --security-opt seccomp=unconfined."
-                .to_string(),
-        };
-        WarpError::NoPtrace { error, advice }
+            );
+        }
+        (None, "3") => {
+            "Yama forbids all tracing: kernel.yama.ptrace_scope is 3, which only a reboot changes."
+        }
+        (None, "2") => {
+            "Yama allows tracing to root only: run it with sudo, or set \
+             kernel.yama.ptrace_scope to 1."
+        }
+        _ => {
+            "In a container, allow it: docker run --cap-add SYS_PTRACE, or \
+             --security-opt seccomp=unconfined."
+        }
+    };
+    text.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn advice_names_what_refuses() {
+        let has = |tracer, scope, text| assert!(super::advice(tracer, scope).contains(text));
+        has(None, "3", "reboot");
+        has(None, "2", "sudo");
+        has(None, "1", "SYS_PTRACE");
+        has(None, "", "SYS_PTRACE");
+        has(Some("7"), "3", "Process 7");
     }
 }

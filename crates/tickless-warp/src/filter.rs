@@ -79,8 +79,9 @@ const CALLS: &[Call] = &[
     (libc::SYS_alarm, "alarm", Trap::Always),
     (libc::SYS_setsockopt, "setsockopt", Trap::SocketTimeout),
     (libc::SYS_getsockopt, "getsockopt", Trap::SocketTimeout),
-    // It may lead beyond loopback.
+    // It may lead beyond loopback. On loopback, no data may wait for a timer of the kernel.
     (libc::SYS_connect, "connect", Trap::Always),
+    (libc::SYS_listen, "listen", Trap::Always),
     (libc::SYS_clock_settime, "clock_settime", Trap::Clock),
     (libc::SYS_settimeofday, "settimeofday", Trap::Always),
     (libc::SYS_adjtimex, "adjtimex", Trap::Always),

@@ -27,13 +27,15 @@ pub(crate) fn standard_input() -> Option<FileId> {
 
 impl Engine<'_> {
     /// Records a connection, for a thread that is stopped before connect(2), if it leads beyond
-    /// loopback.
+    /// loopback. Otherwise lets it send at once.
     pub(crate) fn connects(&mut self, tid: pid_t, registers: &Registers) {
         let [fd, address, ..] = arguments(registers);
         let mut bytes = [0; 28];
         if memory::read(tid, address, &mut bytes) || memory::read(tid, address, &mut bytes[..16]) {
             let process = self.tree.process_of(tid);
-            if let (true, Some(socket)) = (is_beyond(&bytes), descriptors::socket(process, fd)) {
+            if !is_beyond(&bytes) {
+                descriptors::send_at_once(process, fd);
+            } else if let Some(socket) = descriptors::socket(process, fd) {
                 self.outside_sockets.push((process, fd, socket));
             }
         }

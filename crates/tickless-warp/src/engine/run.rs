@@ -170,6 +170,7 @@ impl Engine<'_> {
             Due::Timer(id) => self.expire(id),
             Due::Until => {
                 self.ended = Some(Ended::Until);
+                self.signals = Signals::UnderWay;
                 events::kill(self.root, libc::SIGTERM);
             }
         }

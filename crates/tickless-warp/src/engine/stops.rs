@@ -6,7 +6,7 @@ use super::timers::correct_alarm;
 use crate::options::{Ended, Note};
 use crate::report::Ending;
 use crate::sys::events::Event;
-use crate::sys::{events, memory, ptrace};
+use crate::sys::{descriptors, events, memory, ptrace};
 use crate::timeout::timed_call;
 use crate::tree::{Signals, State};
 use libc::{c_int, c_long, pid_t};
@@ -103,6 +103,11 @@ impl Engine<'_> {
             }
             libc::SYS_connect => {
                 self.connects(tid, &registers);
+                self.resume(tid, 0);
+            }
+            libc::SYS_listen => {
+                // The accepted sockets inherit it.
+                descriptors::send_at_once(self.tree.process_of(tid), registers.rdi);
                 self.resume(tid, 0);
             }
             _ => self.resume(tid, 0),

@@ -14,7 +14,7 @@ use super::state::{Due, Engine, arguments};
 use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::notices::{Answer, Notice};
-use crate::sys::{memory, ptrace};
+use crate::sys::{descriptors, memory, ptrace};
 use crate::timeout::{Endless, Remaining, TimedCall, When, remaining_words};
 use crate::tree::{Interrupted, Signals, State, Wait};
 use libc::pid_t;
@@ -132,6 +132,7 @@ impl Engine<'_> {
         if end == Ending::Timeout && is_interrupted {
             result = wait.call.timed_out;
             write_remaining_always(tid, wait.call.remaining, 0);
+            clear_sets(tid, &wait.registers);
         } else if is_interrupted {
             result = match result {
                 // It would be repeated by restart_syscall(2), which the kernel does by itself.
@@ -194,6 +195,20 @@ pub(super) fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) {
 fn write_remaining_always(tid: pid_t, remaining: Remaining, left: Ns) {
     if !matches!(remaining, Remaining::Interrupted(_)) {
         write_remaining(tid, remaining, left);
+    }
+}
+
+/// Clears the sets of select(2), as a timeout does. The kernel uses as many descriptors of a set as
+/// the process's table has at most.
+fn clear_sets(tid: pid_t, registers: &Registers) {
+    let [count, read, write, except, ..] = arguments(registers);
+    let number = registers.orig_rax.cast_signed();
+    if !matches!(number, libc::SYS_select | libc::SYS_pselect6) {
+        return;
+    }
+    let words = count.min(descriptors::table_size(tid)).div_ceil(64) as usize;
+    for set in [read, write, except].into_iter().filter(|set| *set != 0) {
+        memory::write_words(tid, set, &vec![0; words]);
     }
 }
 

@@ -71,6 +71,23 @@ pub(crate) fn expire_timer(fd: &OwnedFd, times: u64) {
     }
 }
 
+/// Sets TCP_NODELAY for a socket of a process. Otherwise data may wait 40 ms of real time, for an
+/// acknowledgement which the receiver delays, while every thread sleeps.
+pub(crate) fn send_at_once(process: pid_t, fd: u64) {
+    let Some(socket) = copy(process, fd) else { return };
+    let (level, option, on): (_, _, c_int) = (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+    let on = &raw const on;
+    // SAFETY: the kernel reads one integer, and refuses the option for other sockets.
+    unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, on.cast(), 4) };
+}
+
+/// Returns how many descriptors the table of a process has room for.
+pub(crate) fn table_size(process: pid_t) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+    size.and_then(|size| size.trim().parse().ok()).unwrap_or(0)
+}
+
 /// Returns the number of the socket that a process has as this descriptor; `None` if it is no
 /// socket.
 pub(crate) fn socket(process: pid_t, fd: u64) -> Option<u64> {
