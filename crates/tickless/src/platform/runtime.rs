@@ -8,11 +8,12 @@ use tickless_core::time::Ns;
 pub trait Runtime: fmt::Debug + Send + Sync {
     fn now(&self) -> Ns;
 
-    /// Returns whether the program moves the runtime's clock itself, or has done so.
+    /// Returns whether the program is known to move the runtime's clock itself, or to have done so.
     fn is_virtual(&self) -> bool;
 
     /// Returns whether the task that runs the timers waits in a timer of the runtime. Otherwise it
-    /// waits for a timer of the kernel, which would expire at the wrong time on a virtual clock.
+    /// waits for a timer of the kernel, which would expire at the wrong time on a virtual clock. So
+    /// this checks whether the clock has become virtual.
     fn waits_in_task(&self) -> bool;
 
     /// Makes the runtime poll the task that runs the timers.

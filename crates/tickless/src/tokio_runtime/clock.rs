@@ -102,6 +102,10 @@ impl RuntimeClock {
         self.runtime.enter()
     }
 
+    pub(super) fn uses_sleep(&self) -> bool {
+        self.uses_sleep.load(Ordering::Relaxed)
+    }
+
     /// Makes the task wait in a sleep of tokio's from now on.
     pub(super) fn use_sleep(&self) {
         if !self.uses_sleep.swap(true, Ordering::Relaxed) {
@@ -144,11 +148,11 @@ impl Runtime for RuntimeClock {
     }
 
     fn is_virtual(&self) -> bool {
-        self.check()
+        self.is_known_virtual()
     }
 
     fn waits_in_task(&self) -> bool {
-        self.check() || self.uses_sleep.load(Ordering::Relaxed)
+        self.check() || self.uses_sleep()
     }
 
     fn wake_task(&self) {

@@ -118,7 +118,7 @@ impl RuntimeTimers {
                 self.clock.wake_task();
                 return;
             }
-            if self.clock.waits_in_task() {
+            if self.clock.uses_sleep() {
                 state.run_in_sleep(event);
                 return;
             }
