@@ -68,7 +68,6 @@ fn trace_cmd_opens_a_recording_in_its_format() {
     let script = "for i in $(seq 50); do sleep 0.005; done";
     let _ = record("--buffer 8M -o round.dat", script).exits(0, &["trace-cmd report -t -i "]);
     let report = report(path("round.dat").to_str().unwrap()).unwrap();
-    assert!(report.status.success(), "{report:?}");
     file("reported.txt", report.stdout);
     let json = json("replay reported.txt");
     assert_eq!((&json["skipped_lines"], &json["dropped_events"]), (&0.into(), &0.into()));

@@ -12,17 +12,16 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What a `trace.dat` begins with: its magic number, and its version.
-const MAGIC: &[u8] = b"\x17\x08\x44tracing6\0";
-
 /// Writes what the buffers of `instance` hold, which empties them. Replaces the content of `file`,
 /// which must be a regular file.
 pub(super) fn write(tracefs: &Path, instance: &Path, file: &File) -> Result<(), RecordError> {
     let page = rustix::param::page_size();
     let describe = |file: &str| read_once(&tracefs.join(file)).map_err(RecordError::Read);
-    let buffers = buffers(instance);
+    let buffer = |cpu: u32| instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+    let buffers: Vec<_> = (0..).map(buffer).take_while(|buffer| buffer.exists()).collect();
     let symbols = functions(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
-    let mut head = MAGIC.to_vec();
+    // The format's magic number, and its version.
+    let mut head = b"\x17\x08\x44tracing6\0".to_vec();
     head.extend([u8::from(cfg!(target_endian = "big")), size_of::<usize>() as u8]);
     head.extend((page as u32).to_ne_bytes());
     head.extend(b"header_page\0");
@@ -102,12 +101,6 @@ fn read_once(path: &Path) -> io::Result<Vec<u8>> {
 fn put(head: &mut Vec<u8>, text: &[u8]) {
     head.extend((text.len() as u64).to_ne_bytes());
     head.extend(text);
-}
-
-/// Returns the buffers of all CPUs, in the order of the CPUs.
-fn buffers(instance: &Path) -> Vec<PathBuf> {
-    let buffer = |cpu: u32| instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
-    (0..).map(buffer).take_while(|buffer| buffer.exists()).collect()
 }
 
 /// Returns the formats of the events that an instance records, by their systems.

@@ -1,7 +1,7 @@
 //! Replays with other ticks than the recorded ones.
 
 use crate::support::{
-    HEADER, SAMPLES, address, history, hrtimer_start, line, line_of, sample_text, text_without,
+    HEADER, SAMPLES, address, history, hrtimer_start, line_of, sample_text, text_without,
 };
 use tickless_trace::read::{EventKind, Trace};
 use tickless_trace::replay::{Inference, TickResult, other_ticks};
@@ -65,12 +65,6 @@ fn a_silent_cpu_is_idle() {
         |text: &str| -> Vec<u64> { ticks(text, &[250]).iter().map(|of| of.idle_wakeups).collect() };
     // A is not recorded as expired either, so it has an event of its own, at 30 ms.
     assert_eq!(idle(&silent), [1, 6]);
-    // A CPU that has a record every 5 ms is busy.
-    let record = |at| line(at, 0, ".....", "tick_stop: success=0 dependency=SCHED");
-    let busy: String = [9, 14, 19, 24, 29].map(|ms| record(ms * 1_000)).concat();
-    let at = silent.find("  0.030010").map_or(0, |at| silent[..at].rfind('\n').unwrap() + 1);
-    let (before, after) = silent.split_at(at);
-    assert_eq!(idle(&[before, &busy, after].concat()), [0, 0]);
 }
 
 #[test]
@@ -81,12 +75,8 @@ fn documented_ticks_are_current() {
         let text = sample_text(name);
         let trace = Trace::parse("t", text.as_bytes()).unwrap();
         let found = ticks(&text, &[250, 1_000]);
-        let seconds = trace.span().0 as f64 / 1e9;
-        for (results, hz) in found.chunks(2).zip([250.0, 1_000.0]) {
-            let [stopped, running] = results else { panic!("{results:?}") };
-            let all = hz * seconds * f64::from(trace.cpus);
-            assert!(running.wakeups as f64 >= 0.99 * all - 2.0, "{name}: {running:?}, {all}");
-            assert!(stopped.wakeups <= running.wakeups, "{name}: {results:?}");
+        for results in found.chunks(2) {
+            assert!(results[0].wakeups <= results[1].wakeups, "{name}: {results:?}");
         }
         let cells = found.iter().map(|of| format!(" {} / {} |", of.device_writes, of.wakeups));
         let writes = trace.device_writes().count();

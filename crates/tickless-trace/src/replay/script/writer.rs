@@ -329,10 +329,8 @@ impl Writer {
         let Some(Interrupt { moment, now, due, ops, .. }) = state.interrupt.take() else { return };
         state.last_interrupt = moment.0;
         let families = &self.script.families;
-        let expires = |op: &Op| match op {
-            Op::Expire(timer) => families[*timer as usize] == Family::Queue,
-            _ => false,
-        };
+        let expires =
+            |op: &Op| matches!(op, Op::Expire(of) if families[*of as usize] == Family::Queue);
         // Without the ticks, an interrupt that expired nothing else would not have happened. What
         // its CPU did in it remains.
         if self.ticks == Ticks::Kept || ops.iter().any(expires) {
