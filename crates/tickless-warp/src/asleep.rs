@@ -31,7 +31,7 @@ pub(crate) enum Census {
 }
 
 /// The most threads whose states are read before the eBPF program is loaded.
-const FEW: usize = 24;
+const FEW: usize = 8;
 
 /// How the activity of threads is counted.
 #[derive(Default)]
