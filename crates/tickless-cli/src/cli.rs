@@ -6,7 +6,6 @@
 use crate::command::{self, Exit, complain};
 use crate::compare::CompareArgs;
 use crate::doctor::DoctorArgs;
-use crate::fleet::FleetArgs;
 use crate::late::LateArgs;
 use crate::latency::LatencyArgs;
 use crate::machines::MachinesArgs;
@@ -57,7 +56,6 @@ enum Command {
     Machines(MachinesArgs),
     Doctor(DoctorArgs),
     Project(ProjectArgs),
-    Fleet(FleetArgs),
     Sweep(SweepArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -87,7 +85,6 @@ pub fn main() -> ExitCode {
         Command::Machines(args) => args,
         Command::Doctor(args) => args,
         Command::Project(args) => args,
-        Command::Fleet(args) => args,
         Command::Sweep(args) => args,
         Command::Completions(args) => args,
         Command::Man(args) => args,

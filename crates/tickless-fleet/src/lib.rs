@@ -1,4 +1,4 @@
-//! Computations over many machines and many recorded traces: campaigns, projections, fleets.
+//! Computations over many machines and many recorded traces: campaigns and projections.
 //!
 //! The keys of the JSON output and the columns of tables are described in docs/book/src/json.md,
 //! and not again at the fields.
@@ -10,7 +10,6 @@
 #![allow(missing_docs)]
 
 pub mod campaign;
-pub mod fleet;
 pub mod perform;
 pub mod project;
 pub mod row;

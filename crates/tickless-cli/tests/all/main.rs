@@ -5,7 +5,6 @@
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod doctor;
-mod fleet;
 mod json;
 mod late;
 mod latency;

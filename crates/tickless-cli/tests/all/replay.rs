@@ -73,7 +73,6 @@ fn an_unusable_file_exits_1_with_advice() {
             ("man --dir /proc/nowhere", "Name another place"),
             ("record -o /no/such/place", "-o"),
             ("top", "--once"),
-            ("fleet /no/such/*", "Check the pattern"),
             ("latency -l 10 --json=/nowhere/latency.json", "/nowhere/latency.json"),
         ],
     );
