@@ -2,13 +2,13 @@
 
 use super::{Choice, contender, short};
 use crate::effort::Effort;
-use crate::peers::executors::{Ours, PRECISE, Smol};
+use crate::peers::executors::{Ours, PRECISE};
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::{Figure, Stopwatch, interleave};
 #[cfg(feature = "runtimes")]
 use conformance_peers::executors::{Compio, Glommio, Monoio};
-use conformance_peers::executors::{Executor, Tokio, poll_once};
+use conformance_peers::executors::{Executor, Smol, Tokio, poll_once};
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};

@@ -1,6 +1,5 @@
 //! Executors that the conformance suite's program does not have.
 
-use conformance_peers::executor;
 use conformance_peers::executors::Executor;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -48,13 +47,3 @@ impl<const IS_COARSE: bool> Executor for Ours<IS_COARSE> {
         sleep.reset_at(START + (at - *begun));
     }
 }
-
-executor!(
-    Smol(()),
-    "async-io 2.6.0, Timer",
-    async_io::Timer,
-    (),
-    |_, main| async_io::block_on(main),
-    async_io::Timer::at,
-    |mut sleep, at| sleep.set_at(at)
-);

@@ -49,10 +49,11 @@ const COUNTED: &[Counted] = &[
     ("local_sleep_once", Some(109.0), || local_sleep_once(&LocalSleeps::new())),
     ("local_coarse_sleep_once", Some(114.0), || local_coarse_sleep_once(&LocalSleeps::new())),
     ("local_sleep_push_out", Some(35.0), || local_sleep_push_out(&mut LocalSleeps::new())),
+    ("local_sleep_cluster", Some(457.0), || local_sleep_cluster(LocalSleeps::clustered())),
     ("timeout_pair", Some(258.0), || timeout_pair(&mut Shared::new())),
     ("timeout_push_out", Some(50.0), || timeout_push_out(&mut Shared::new())),
     ("sleep_once", Some(379.0), || sleep_once(&mut Shared::new())),
-    ("nested_timeouts", Some(2400.0), || nested_timeouts(&mut Shared::new())),
+    ("nested_timeouts", Some(2190.0), || nested_timeouts(&mut Shared::new())),
     // 50 of these read the clock and pass the time.
     ("coarse_sleep_reset", Some(81.0), || coarse_sleep_reset(&mut Shared::new())),
     ("coarse_sleep_push_out", Some(31.0), || coarse_sleep_push_out(&mut Shared::new())),
@@ -255,7 +256,7 @@ struct LocalSleeps {
     timers: Handle,
     pending: Vec<Sleep>,
     after: Vec<Duration>,
-    _sleeps: Sleeps,
+    sleeps: Sleeps,
 }
 
 impl LocalSleeps {
@@ -264,7 +265,15 @@ impl LocalSleeps {
         let timers = sleeps.handle();
         let after = deadlines_after();
         let pending = (0..OPERATIONS).map(|nth| timers.coarse_sleep(after[nth as usize])).collect();
-        let mut local = LocalSleeps { timers, pending, after, _sleeps: sleeps };
+        let mut local = LocalSleeps { timers, pending, after, sleeps };
+        local.pending.iter_mut().for_each(|sleep| poll_once(Pin::new(sleep)));
+        local
+    }
+
+    /// Precise sleeps that are due at one instant.
+    fn clustered() -> LocalSleeps {
+        let mut local = LocalSleeps::new();
+        local.pending = (0..OPERATIONS).map(|_| local.timers.sleep(PUSH)).collect();
         local.pending.iter_mut().for_each(|sleep| poll_once(Pin::new(sleep)));
         local
     }
@@ -379,6 +388,15 @@ fn local_coarse_sleep_once(local: &LocalSleeps) {
 fn local_sleep_push_out(local: &mut LocalSleeps) {
     for (sleep, &after) in local.pending.iter_mut().zip(&local.after) {
         sleep.reset(after + PUSH);
+    }
+}
+
+/// Precise sleeps that are due at one instant wake their tasks, are polled and dropped.
+#[inline(never)]
+fn local_sleep_cluster(local: LocalSleeps) {
+    assert_eq!(local.sleeps.advance(START + PUSH) as u64, OPERATIONS);
+    for mut sleep in local.pending {
+        assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())).is_ready());
     }
 }
 

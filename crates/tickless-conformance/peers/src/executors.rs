@@ -2,10 +2,12 @@
 
 use crate::tasks::Woken;
 use crate::{HOUR, MS, Queue};
+use core::ops::RangeInclusive;
 use core::pin::Pin;
-use core::task::{Context, Waker};
+use core::task::{Context, Poll, Waker};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use tickless_conformance::Rounding;
 
 pub trait Executor: Sized + 'static {
     const NAME: &str;
@@ -22,6 +24,10 @@ pub trait Executor: Sized + 'static {
     fn sleep_until(timers: &Self::Timers, at: Instant) -> Self::Sleep;
 
     fn push_out(timers: &Self::Timers, sleep: Pin<&mut Self::Sleep>, at: Instant);
+
+    fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
+        Rounding::Up.may_fire(Self::GRANULARITY, now, deadline)
+    }
 
     /// Wakes what is due at `now`, the current time rounded down to a tick, without waiting: an
     /// executor checks its timers for a sleep that is due.
@@ -95,6 +101,10 @@ impl<E: Executor> Queue for Sleeps<E> {
                 fired.push(key);
             }
         }
+    }
+
+    fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
+        E::may_fire(now, deadline)
     }
 }
 
@@ -197,9 +207,55 @@ executor!(
     glommio::timer::Timer,
     {
         let builder = glommio::LocalExecutorBuilder::new(glommio::Placement::Unbound);
+        // Few buffers for I/O, because ten megabytes of them take long to register. A turn that is
+        // preempted spins until the clock moves, which the suite's does not.
+        let builder = builder.io_memory(1 << 16).preempt_timer(Duration::from_secs(3_600));
         builder.make().expect("io_uring is allowed")
     },
     |runtime: &mut glommio::LocalExecutor, main| runtime.run(main),
     |at: Instant| glommio::timer::Timer::new(at - Instant::now()),
-    |mut sleep, at| sleep.reset(at - Instant::now())
+    |mut sleep, at| sleep.reset(at - Instant::now()),
+    {
+        const GRANULARITY: u64 = 1;
+
+        /// A timer fires when its deadline has passed, not at it.
+        fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
+            deadline.max(now)..=deadline.max(now) + 1
+        }
+
+        fn turn(&mut self, _: Instant) {
+            self.0.run(async {});
+        }
+    }
+);
+
+#[cfg(feature = "async-io")]
+executor!(
+    Smol(()),
+    "async-io 2.6.0, Timer",
+    async_io::Timer,
+    (),
+    |_, main| async_io::block_on(main),
+    async_io::Timer::at,
+    |mut sleep, at| sleep.set_at(at),
+    {
+        const GRANULARITY: u64 = 1;
+
+        /// Timers are processed by the thread that has the reactor: this one, or one that async-io
+        /// has started, which leaves it when a timer is set.
+        fn turn(&mut self, now: Instant) {
+            let woken = Woken::default();
+            let mut last = async_io::Timer::at(now + Duration::from_nanos(1));
+            let waker = woken.waker(0);
+            assert!(Pin::new(&mut last).poll(&mut Context::from_waker(&waker)).is_pending());
+            async_io::block_on(core::future::poll_fn(|cx| {
+                if !woken.is_empty() {
+                    return Poll::Ready(());
+                }
+                last.set_at(now);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }));
+        }
+    }
 );

@@ -195,16 +195,61 @@ priority_queue!(
 );
 
 #[cfg(feature = "suite")]
-pub use suite::Embassy;
+pub use suite::{Calloop, Embassy};
 
 #[cfg(feature = "suite")]
 mod suite {
     use crate::Queue;
     use crate::tasks::Woken;
+    use calloop::timer::{TimeoutAction, Timer};
+    use calloop::{Dispatcher, EventLoop, RegistrationToken};
     use embassy_time_queue_utils::queue_generic::ConstGenericQueue;
     use std::task::Waker;
-    use std::time::Duration;
-    use tickless_conformance::{Cancel, NextEvent};
+    use std::time::{Duration, Instant};
+    use tickless_conformance::{Cancel, NextEvent, Order};
+
+    /// calloop's event loop: a binary heap of timers, each an event source.
+    pub struct Calloop {
+        event_loop: EventLoop<'static, Vec<u32>>,
+        start: Instant,
+    }
+
+    impl Queue for Calloop {
+        const NAME: &str = "calloop 0.14.5, Timer";
+        const CANCEL: Cancel = Cancel::Silent;
+        const ORDER: Order = Order::Deadline;
+        type Handle = (RegistrationToken, Dispatcher<'static, Timer, Vec<u32>>);
+
+        fn new() -> Calloop {
+            let event_loop = EventLoop::try_new().expect("a loop starts");
+            Calloop { event_loop, start: Instant::now() }
+        }
+
+        fn arm(&mut self, key: u32, after: Duration) -> Self::Handle {
+            let timer = Timer::from_deadline(self.start + after);
+            let fire = move |_, _: &mut (), fired: &mut Vec<u32>| {
+                fired.push(key);
+                TimeoutAction::Drop
+            };
+            let timer = Dispatcher::new(timer, fire);
+            let token = self.event_loop.handle().register_dispatcher(timer.clone());
+            (token.expect("there is room"), timer)
+        }
+
+        fn push_out(&mut self, (token, timer): &mut Self::Handle, _: u32, after: Duration) {
+            timer.as_source_mut().set_deadline(self.start + after);
+            self.event_loop.handle().update(token).expect("it is pending");
+        }
+
+        fn cancel(&mut self, (token, _): Self::Handle) -> bool {
+            self.event_loop.handle().remove(token);
+            true
+        }
+
+        fn advance(&mut self, _: Duration, fired: &mut Vec<u32>) {
+            self.event_loop.dispatch(Duration::ZERO, fired).expect("a loop of timers runs");
+        }
+    }
 
     /// The queue of embassy's time drivers: it wakes tasks, and a task that is scheduled twice is
     /// woken at the earlier time. There is room for 64 tasks; if it is full, it wakes some early,

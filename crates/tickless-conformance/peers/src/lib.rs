@@ -2,6 +2,9 @@
 //! have in common.
 
 pub mod executors;
+#[cfg(feature = "foreign")]
+#[expect(unsafe_code, reason = "calls of C")]
+pub mod foreign;
 pub mod heaps;
 pub mod tasks;
 pub mod wheels;

@@ -1,7 +1,6 @@
 //! Holds published timers to their promises with `tickless-conformance`:
-//! `cargo run --release -- [NAME]... [--json]`, in this folder.
-//!
-//! Timers that a thread of their own drives, such as async-io's, are not here.
+//! `cargo run --release -- [NAME]... [--json]`, in this folder. `--features foreign,glommio` adds
+//! libev and libuv, which must be installed, and glommio, which needs io_uring.
 
 #[expect(unsafe_code, reason = "the system's clock")]
 mod clock;
@@ -9,7 +8,10 @@ mod suite;
 
 use clap::Parser;
 use conformance_peers::executors::{self, Sleeps};
-use conformance_peers::{heaps, tasks, wheels};
+#[cfg(feature = "foreign")]
+use conformance_peers::foreign::{Libev, Libuv};
+use conformance_peers::heaps::{self, Calloop};
+use conformance_peers::{tasks, wheels};
 use suite::Queued;
 use tickless_conformance::{CountingAllocator, Effort, Report, Timers, check};
 
@@ -50,6 +52,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         peer::<Queued<Sleeps<executors::Tokio>>>(),
         peer::<Queued<Sleeps<executors::Compio>>>(),
         peer::<Queued<Sleeps<executors::Monoio>>>(),
+        peer::<Queued<Sleeps<executors::Smol>>>(),
+        #[cfg(feature = "glommio")]
+        peer::<Queued<Sleeps<executors::Glommio>>>(),
+        peer::<Queued<Calloop>>(),
+        #[cfg(feature = "foreign")]
+        peer::<Queued<Libev>>(),
+        #[cfg(feature = "foreign")]
+        peer::<Queued<Libuv>>(),
     ];
     // Panics are results here.
     std::panic::set_hook(Box::new(|_| {}));

@@ -2,6 +2,8 @@
 //! so each is expected to panic here: one that passes has been mended.
 
 use bitwheel::timer::{BitWheelWithFailover, Timer};
+use calloop::timer::{TimeoutAction, Timer as Deadline};
+use calloop::{Dispatcher, EventLoop};
 use std::time::{Duration, Instant};
 
 struct Reports(u32);
@@ -83,4 +85,28 @@ fn wheel_timer2_panics_at_the_last_slot() {
     (0..59).for_each(|_| wheel.tick());
     wheel.add_handle().add(|| (), Duration::ZERO).expect("the wheel exists");
     wheel.tick();
+}
+
+/// calloop 0.14.5: a callback moves another timer that is due in the same dispatch, by an hour.
+#[test]
+#[should_panic(expected = "moved by an hour, fired at once")]
+fn calloop_fires_a_timer_that_was_moved() {
+    let mut event_loop = EventLoop::<u32>::try_new().expect("a loop starts");
+    let (handle, due) = (event_loop.handle(), Instant::now());
+    let second = Dispatcher::new(Deadline::from_deadline(due), |_, _, fired: &mut u32| {
+        *fired += 1;
+        TimeoutAction::Drop
+    });
+    let token = handle.register_dispatcher(second.clone()).expect("there is room");
+    let first = Deadline::from_deadline(due - Duration::from_millis(1));
+    let moves = move |_, _: &mut (), fired: &mut u32| {
+        *fired = 0;
+        second.as_source_mut().set_deadline(due + Duration::from_secs(3_600));
+        handle.update(&token).expect("it is registered");
+        TimeoutAction::Drop
+    };
+    event_loop.handle().insert_source(first, moves).expect("there is room");
+    let mut fired = 0;
+    event_loop.dispatch(Duration::ZERO, &mut fired).expect("it runs");
+    assert_eq!(fired, 0, "moved by an hour, fired at once");
 }

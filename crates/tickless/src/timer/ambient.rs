@@ -46,6 +46,12 @@ impl Scope<'_> {
         self.timers.map_or_else(system_now, |timers| timers.now())
     }
 
+    /// Returns whether these are the scope's own timers.
+    #[inline]
+    pub(crate) fn has_timers(&self, timers: Option<&Shared>) -> bool {
+        self.timers.map(|own| from_ref::<Shared>(own)) == timers.map(from_ref)
+    }
+
     /// Returns whether these timers are on the scope's clock, so that their deadlines can be
     /// compared with the scope's.
     #[inline]

@@ -107,6 +107,24 @@ impl<L: Family<Host>> Entry<L> {
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline]
     pub(crate) fn poll_in_scope(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Ns>> {
+        // The usual case in a scope, without a call.
+        let waits = ambient::innermost(|scope| {
+            scope.deadline <= self.deadline()
+                && !scope.has_passed
+                && scope.waker.will_wake(cx.waker())
+                && scope.has_timers(self.shared())
+                && !self.has_fired()
+        });
+        if waits == Some(true) {
+            self.waits_for_scope.set(true);
+            return Poll::Pending;
+        }
+        self.poll_in_other_scope(cx)
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline(never)]
+    fn poll_in_other_scope(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Ns>> {
         let Some((deadline, has_passed)) = self.earlier_scope(cx.waker()) else {
             self.waits_for_scope.set(false);
             return self.poll(cx).map(|()| None);

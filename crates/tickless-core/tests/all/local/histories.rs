@@ -41,6 +41,9 @@ fn local_histories_match_a_list() {
         let twin = Twin::new(tick, push_out, count, start);
         let (keys, removed) = (vec![None; count], Vec::new());
         let mut history = History { twin, random, keys, removed, operations: 0 };
+        if history.random.one_in(4) {
+            history.arm_all(&mut timers);
+        }
         for _ in 0..if cfg!(miri) { 30 } else { STEPS } {
             match history.random.below(4) {
                 0 => history.advance(&mut timers),
@@ -54,6 +57,18 @@ fn local_histories_match_a_list() {
 }
 
 impl History {
+    /// Arms as many precise timers as there may be, so that an advance finds many of them due.
+    fn arm_all(&mut self, timers: &mut LocalTimers<usize>) {
+        for id in 0..self.keys.len() {
+            let key = timers.insert_precise(id).expect("there is room");
+            self.keys[id] = Some(key);
+            self.twin.insert(id, Family::Precise);
+            let window = self.any_window(timers.now().to_ns());
+            assert_eq!(timers.start_range(key, window.soft.into(), window.hard.into()), Ok(()));
+            self.twin.start(id, window);
+        }
+    }
+
     fn operate(&mut self, timers: &mut LocalTimers<usize>) {
         self.operations += 1;
         let id = self.random.below(self.keys.len() as u64) as usize;
