@@ -14,7 +14,7 @@ pub struct Effort {
     /// The number of timers in W5, for how long they run, and how often.
     pub lateness: (usize, Duration, usize),
     pub sleeps: usize,
-    /// For how long a server runs in W9, W10 and W12, how often, and its idle timeouts in W10.
+    /// For how long a server runs in W10 and W12, how often, and its idle timeouts in W10.
     pub servers: (Duration, usize, usize),
 }
 

@@ -3,7 +3,7 @@
 //! The limits were set on a machine where an uncontended atomic add takes 3.6 ns. Each limit in ns
 //! is judged twice: as it is, and as a multiple of that add, measured in the same run.
 
-use crate::cases::http::TICKLESS;
+use crate::cases::idle::TICKLESS;
 use crate::report::{Table, number};
 use crate::sample::Figure;
 use std::fmt::Write;

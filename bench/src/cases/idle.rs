@@ -4,13 +4,21 @@
 //! of them. The timeouts of the others are simulated.
 
 use super::Choice;
-use super::http::{CONNECTIONS, Server, TICKLESS, TOKIO, run_servers};
 use crate::effort::Effort;
 use crate::report::Table;
-use crate::sample::Figure;
+use crate::sample::{Figure, Outcomes, in_turn_unpinned};
 use crate::web::guards::{Nothing, Scene, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use rustix::process::{Resource, getrlimit};
+use std::time::Instant;
+
+/// The number of requests in flight here, and of connections in W12.
+pub const CONNECTIONS: usize = 64;
+
+pub const TICKLESS: &str = "**tickless**: `CoarseSleep`";
+const TOKIO: &str = "tokio: `Sleep`";
+
+pub type Server = (&'static str, fn(&Trial) -> Outcome);
 
 /// A column: its name, its unit, and its figure from an outcome and one without timeouts.
 type Column = (&'static str, &'static str, fn(&Outcome, &Outcome) -> f64);
@@ -43,8 +51,8 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         "{timeouts} idle timeouts, {connections} of real connections, one pushed out by each \
          request"
     );
-    let about = "The server of W9 without request deadlines; 64 requests are in flight, on random \
-                 connections. Push-outs are timed on the workers where they happen, with their \
+    let about = "HTTP/1.1 with keep-alive on tokio's multi-thread runtime; 64 requests are in \
+                 flight, on random connections. Push-outs are timed on the workers where they happen, with their \
                  cache misses there, less the cost of reading the clock. A share is of the \
                  server's CPU time: by difference from the run without timeouts in the same \
                  turn, and by the time that the push-outs took.";
@@ -61,6 +69,22 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         }
     }
     vec![table]
+}
+
+pub fn run_servers(
+    servers: &[Server],
+    trial: &Trial,
+    repetitions: usize,
+    choice: &Choice,
+) -> Vec<Outcomes<Outcome>> {
+    let wanted = servers.iter().filter(|(name, _)| choice.wants(name)).copied().collect();
+    in_turn_unpinned(wanted, repetitions, |name, try_out| {
+        let begun = Instant::now();
+        let outcome = try_out(trial);
+        let (s, connections) = (begun.elapsed().as_secs_f64(), trial.connections);
+        eprintln!("{name}, {connections} connections: {s:.1} s");
+        outcome
+    })
 }
 
 /// The number of files that this program may open, less some for itself.

@@ -3,8 +3,7 @@
 mod arm_cancel;
 mod executors;
 mod expiry;
-pub mod http;
-mod idle;
+pub mod idle;
 mod lateness;
 mod limiter;
 mod memory;
@@ -38,7 +37,6 @@ pub const CASES: &[Case] = &[
     Case("W6", Section::Operations, memory::run),
     Case("W7", Section::Futures, sleep::run),
     Case("W8", Section::Futures, one_sleep::run),
-    Case("W9", Section::Futures, http::run),
     Case("W10", Section::Futures, idle::run),
     Case("W11", Section::Operations, limiter::run),
     Case("W12", Section::Futures, tokio_server::run),

@@ -1,7 +1,7 @@
 //! W12: a web server whose requests wait for timers: tokio's, and ours that its runtime drives.
 
 use super::Choice;
-use super::http::{CONNECTIONS, Server, run_servers};
+use super::idle::{CONNECTIONS, Server, run_servers};
 use crate::effort::Effort;
 use crate::report::{Column, Table};
 use crate::sample::in_turn_unpinned;

@@ -28,8 +28,6 @@ pub struct Outcome {
     pub cpu_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// System calls that wake a thread for a timer, or for tokio's runtime, for each request.
-    pub wake_calls: f64,
     /// The time of a push-out, if it was timed: wall time, two reads of the clock included.
     pub push_out_ns: f64,
 }
@@ -52,7 +50,7 @@ pub fn try_out<T: Time>(trial: &Trial) -> Outcome {
         run: trial.run,
     };
     let (begin, end) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
-    let (seen, cpu, wake_calls, push_out_ns) = std::thread::scope(|s| {
+    let (seen, cpu, push_out_ns) = std::thread::scope(|s| {
         let clients = |nth| {
             let (server, load, begin, end) = (&server, &load, &begin, &end);
             s.spawn(move || {
@@ -64,19 +62,18 @@ pub fn try_out<T: Time>(trial: &Trial) -> Outcome {
         };
         let clients: Vec<_> = (0..threads).map(clients).collect();
         begin.wait();
-        let before = (process_time(), wake_calls(), PushOuts::so_far());
+        let before = (process_time(), PushOuts::so_far());
         end.wait();
         let cpu = process_time().saturating_sub(before.0);
-        let calls = wake_calls() - before.1;
-        let push_out_ns = PushOuts::ns_each_since(before.2);
+        let push_out_ns = PushOuts::ns_each_since(before.1);
         let joined =
             clients.into_iter().map(|client| client.join().expect("all answers are right"));
-        (joined.collect::<Vec<Seen>>(), cpu, calls, push_out_ns)
+        (joined.collect::<Vec<Seen>>(), cpu, push_out_ns)
     });
     let entered = server.runtime().enter();
     drop(simulated);
     drop(entered);
-    outcome(seen, cpu, wake_calls, push_out_ns)
+    outcome(seen, cpu, push_out_ns)
 }
 
 /// Returns the context switches a second of a server with idle connections, whose one task ticks
@@ -117,7 +114,7 @@ pub fn lateness_when_idle<T: Time>(trial: &Trial) -> [f64; 2] {
     [0.5, 0.99].map(|part| late_us[((late_us.len() - 1) as f64 * part) as usize])
 }
 
-fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) -> Outcome {
+fn outcome(seen: Vec<Seen>, cpu: Duration, push_out_ns: f64) -> Outcome {
     let clients: Duration = seen.iter().map(|seen| seen.cpu).sum();
     let wall = seen.iter().map(|seen| seen.wall).max().unwrap_or_default();
     let mut latencies: Vec<u32> = seen.into_iter().flat_map(|seen| seen.latencies_ns).collect();
@@ -130,7 +127,6 @@ fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) ->
         cpu_us: cpu.saturating_sub(clients).as_secs_f64() * 1e6 / requests,
         p50_us: at(0.5),
         p99_us: at(0.99),
-        wake_calls: wake_calls as f64 / requests,
         push_out_ns,
     }
 }
@@ -148,15 +144,4 @@ fn simulate<T: Time>(trial: &Trial, server: &Server) -> Vec<Pin<Box<T::Sleep>>> 
         idle
     };
     (0..count).map(each).collect()
-}
-
-/// System calls that woke a thread: writes of this process, which are tokio's to its eventfd
-/// (sockets use other calls), and those of our drivers, their own sleeps included.
-fn wake_calls() -> u64 {
-    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let writes = io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());
-    let ours = tickless::Timers::process().map_or(0, |timers| {
-        timers.stats().bases.iter().map(|base| base.wake_calls + base.sleeps).sum()
-    });
-    writes.unwrap_or(0) + ours
 }
