@@ -99,8 +99,7 @@ impl Activity {
 }
 
 /// Decides whether every thread waits. Without the program, `first` is read first, because it ran
-/// last. `signals` says whether signals may be under way, so that threads that only sleep have to be
-/// read too.
+/// last. If `signals` is true, signals may be under way, and threads that only sleep are read, too.
 pub(crate) fn census(
     tree: &mut Tree,
     activity: &mut Activity,

@@ -1,6 +1,6 @@
 //! Waits with the kernel's own timeout: their begin leads to a notice, and their end to nothing.
 //!
-//! A server that is busy makes many waits with a timeout, nearly all of which end by an event. While
+//! A busy server makes many waits with a timeout, nearly all of which end by an event. While
 //! the clock flows as real time does, the kernel's timeout is right, so the call is made as it is.
 //! The tracer notes the deadline. When the clock has jumped there, the tracer interrupts the call,
 //! if the thread still is in it, and gives it the result of a timeout.
