@@ -41,8 +41,8 @@ seconds_passed() {
 }
 
 # check NAME SECONDS WANTED COMMAND...: the command prints WANTED, and by its clock it takes between
-# SECONDS and a tenth more (at least 5 s). On one CPU, it runs with a report, for which all waits are
-# traced. `options` has more options of `tickless warp`.
+# SECONDS and a tenth more (at least 5 s). On one CPU, it runs with a report, for which all waits
+# are traced. `options` has more options of `tickless warp`.
 options=()
 check() {
   local name=$1 seconds=$2 wanted=$3 round cpus out passed

@@ -2,8 +2,8 @@
 //!
 //! A campaign's file has a table for each kind of computation, which names values for its
 //! parameters (*axes*). The cells of a table are all combinations of these values. No list of
-//! cells is stored: a cell is derived from its number when it is needed, so a campaign of 10^9 cells
-//! takes as little memory as one of ten.
+//! cells is stored: a cell is derived from its number when it is needed, so a campaign of 10^9
+//! cells takes as little memory as one of ten.
 
 mod axes;
 mod cell;
