@@ -15,9 +15,19 @@ struct work {
   atomic_int fired;
 };
 
+static void spin(uint64_t ns) {
+  uint64_t begun, now;
+  OK(tickless_timers_now(timers, &begun));
+  do {
+    OK(tickless_timers_now(timers, &now));
+  } while (now - begun < ns);
+}
+
+/* Runs for 50 us, so that many cancels find it running and wait. */
 static void use(tickless_fired_t *fired, void *data) {
   struct work *work = data;
   (void)fired;
+  spin(50000);
   *work->owned += 1;
   atomic_fetch_add(&work->fired, 1);
 }
@@ -25,14 +35,6 @@ static void use(tickless_fired_t *fired, void *data) {
 static void use_and_restart(tickless_fired_t *fired, void *data) {
   use(fired, data);
   OK(tickless_fired_restart(fired, 0));
-}
-
-static void spin(uint64_t ns) {
-  uint64_t begun, now;
-  OK(tickless_timers_now(timers, &begun));
-  do {
-    OK(tickless_timers_now(timers, &now));
-  } while (now - begun < ns);
 }
 
 static void *race_expiry(void *which) {

@@ -10,7 +10,6 @@ mod cancel;
 mod cancel_sync;
 mod deferred;
 mod device;
-mod device_faults;
 mod end_of_time;
 mod expiry;
 mod holdings;

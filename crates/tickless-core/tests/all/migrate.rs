@@ -1,4 +1,4 @@
-//! D8: bases that go offline and online, and random histories of all operations.
+//! D8 and R13: bases that go offline and online, and lost events of their devices.
 
 use crate::support::scene::{HERE, Scene, THERE, ms};
 use crate::support::timers::Family;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::bases::{CoarseExpiry, Options, Settings};
 use tickless_core::queues::wheel::PushOut;
-use tickless_core::rearm::Policy;
+use tickless_core::rearm::{Limits, Policy};
 use tickless_core::time::{CpuId, Ns};
 
 fn lazy() -> Scene {
@@ -89,6 +89,35 @@ fn a_lost_event_is_found() {
         scene.bases.offline(HERE).unwrap();
         assert!(!finds_lost_event(ms(60)) && !scene.bases.recover_lost_event(CpuId(2), ms(1)));
         assert_eq!(lost(), 1, "{policy:?}");
+    }
+}
+
+/// Goal: after a lost event the next check fires everything and counts one late event (R13).
+#[test]
+fn a_lost_event_makes_timers_late_until_the_next_check() {
+    let scene = Scene::new(Settings::default(), 1);
+    let (first, second, third) = (
+        scene.timer(Family::Precise, 1),
+        scene.timer(Family::Precise, 2),
+        scene.timer(Family::Coarse, 3),
+    );
+    scene.start(&first, HERE, ms(1));
+    scene.go(ms(2)); // and nothing came
+    assert_eq!(scene.writes(HERE, || scene.start(&second, HERE, ms(3))), 0);
+    assert_eq!(scene.writes(HERE, || scene.start(&third, HERE, ms(4))), 0);
+    scene.go(ms(10));
+    assert_eq!(scene.fire(HERE), [1, 2, 3]);
+    let device = scene.bases.view(HERE).unwrap().device;
+    assert_eq!((device.late, device.events, device.writes), (1, 1, 1));
+    // Within the tolerance it does not count as late.
+    let limits = Limits { tolerance: ms(9), ..Limits::NONE };
+    let scene = Scene::new(Settings { limits, ..Settings::default() }, 1);
+    let timer = scene.timer(Family::Precise, 1);
+    for (at, late) in [(10, 0), (30, 1)] {
+        scene.start(&timer, HERE, ms(if late == 0 { 1 } else { 20 }));
+        scene.go(ms(at));
+        assert_eq!(scene.fire(HERE), [1]);
+        assert_eq!(scene.bases.view(HERE).unwrap().device.late, late);
     }
 }
 

@@ -164,31 +164,6 @@ fn departures_leave_phases_no_worse_than_random() {
     }
 }
 
-/// Goal: a cluster that stays is no worse than with random phases; arrivals spread it again.
-#[test]
-fn a_cluster_that_stays_is_repaired_by_arrivals() {
-    let (n, stay) = if cfg!(miri) { (64, 4) } else { (4_096, 64) };
-    let cluster = |policy| {
-        let (mut phases, mut slots) = filled(n, PERIOD, policy);
-        slots.sort_by_key(PhaseSlot::phase);
-        for slot in slots.drain(stay..) {
-            phases.leave(slot);
-        }
-        (phases, slots)
-    };
-    let (mut phases, mut slots) = cluster(Phase::Spread);
-    let random = largest(&cluster(Phase::Random(7)).1) as f64;
-    assert!(largest(&slots) as f64 <= random * 1.02, "{} and {random}", largest(&slots));
-    for _ in 0..stay {
-        let before = largest(&slots);
-        slots.push(phases.take(PERIOD, Phase::Spread).unwrap());
-        assert!(largest(&slots) <= before);
-    }
-    // The cluster is almost one point, so the new timers have nearly the whole circle.
-    let even = PERIOD.0 / stay as u64;
-    assert!(largest(&slots) <= even * 21 / 10, "{} of {even}", largest(&slots));
-}
-
 /// Goal: each period has its own circle; periods that divide each other do not meet (P5).
 #[test]
 fn periods_do_not_disturb_each_other() {

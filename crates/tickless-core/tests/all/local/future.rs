@@ -87,86 +87,6 @@ fn start() -> (Sleeps, Handle, Rc<Hooks>) {
 }
 
 #[test]
-fn a_sleep_wakes_its_task_at_its_deadline() {
-    let (sleeps, timers, task) = start();
-    let mut sleep = timers.sleep(5 * MS);
-    assert_eq!((sleeps.next_event(), sleeps.pending()), (None, 0), "armed by its first poll");
-    assert!(poll_sleep(&mut sleep, &task).is_pending());
-    assert_eq!((sleeps.next_event(), sleeps.pending()), (Some(at(5)), 1));
-
-    assert_eq!((sleeps.advance(at(4)), task.wakes.get()), (0, 0));
-    assert!(poll_sleep(&mut sleep, &task).is_pending());
-    assert_eq!((sleeps.advance(at(5)), task.wakes.get()), (1, 1));
-    assert!(poll_sleep(&mut sleep, &task).is_ready());
-    assert!(poll_sleep(&mut sleep, &task).is_ready(), "ready again");
-    assert_eq!((sleeps.next_event(), sleeps.pending()), (None, 0));
-
-    let mut past = timers.sleep_until(at(3));
-    assert!(poll_sleep(&mut past, &task).is_ready());
-    for mut dropped in [timers.sleep(MS), timers.coarse_sleep(MS)] {
-        assert!(poll_sleep(&mut dropped, &task).is_pending());
-        drop(dropped);
-        assert_eq!((sleeps.pending(), Rc::strong_count(&task)), (0, 1));
-    }
-}
-
-#[test]
-fn a_sleep_that_is_reset_completes_at_its_last_deadline() {
-    let (sleeps, timers, task) = start();
-    for mut sleep in [timers.sleep(10 * MS), timers.coarse_sleep(10 * MS)] {
-        let begin = sleeps.now();
-        sleep.reset(10 * MS);
-        assert!(poll_sleep(&mut sleep, &task).is_pending());
-        sleep.reset(40 * MS);
-        sleeps.advance(begin + 39 * MS);
-        assert!(poll_sleep(&mut sleep, &task).is_pending(), "pushed out");
-        sleep.reset_at(begin + 41 * MS);
-        sleeps.advance(begin + 50 * MS);
-        assert!(poll_sleep(&mut sleep, &task).is_ready());
-
-        // After it has completed, and between its firing and its poll.
-        sleep.reset(10 * MS);
-        assert!(poll_sleep(&mut sleep, &task).is_pending());
-        sleeps.advance(begin + 70 * MS);
-        sleep.reset(10 * MS);
-        let before = task.wakes.get();
-        assert!(poll_sleep(&mut sleep, &task).is_pending());
-        sleeps.advance(begin + 100 * MS);
-        assert_eq!(task.wakes.get(), before + 1);
-        assert!(poll_sleep(&mut sleep, &task).is_ready());
-    }
-}
-
-/// Goal: timers that are cancelled or pushed out in place cause no wakeup.
-#[test]
-fn the_next_event_of_precise_sleeps_is_exact() {
-    let (sleeps, timers, task) = start();
-    sleeps.advance(at(1));
-    let mut all: Vec<_> = [9, 2, 5, 7, 3].map(|ms| timers.sleep_until(at(ms))).into();
-    for sleep in &mut all {
-        assert!(poll_sleep(sleep, &task).is_pending());
-    }
-    assert_eq!(sleeps.next_event(), Some(at(2)));
-    all[1].reset_at(at(8));
-    assert_eq!(sleeps.next_event(), Some(at(3)));
-    drop(all.pop());
-    all[2].reset_at(at(10));
-    assert_eq!((sleeps.next_event(), sleeps.pending()), (Some(at(7)), 4));
-    assert_eq!(sleeps.advance(at(7)), 1);
-    assert_eq!(sleeps.next_event(), Some(at(8)));
-
-    // Armed for the past, and then dropped or moved to a later time.
-    all[0].reset_at(at(4));
-    all[1].reset_at(at(5));
-    assert_eq!(sleeps.next_event(), Some(at(4)));
-    all[1].reset_at(at(12));
-    drop(all.swap_remove(0));
-    assert_eq!((sleeps.next_event(), sleeps.pending()), (Some(at(10)), 2));
-    assert_eq!((sleeps.advance(at(9)), sleeps.advance(at(12))), (0, 2));
-    assert_eq!((sleeps.next_event(), sleeps.pending()), (None, 0));
-}
-
-#[test]
 fn a_timeout_yields_its_future_or_elapses() {
     let (sleeps, timers, task) = start();
     let mut ready = pin!(timers.timeout(Duration::ZERO, async { 42 }));
@@ -198,18 +118,6 @@ fn an_interval_skips_missed_ticks_and_keeps_its_phase() {
     assert_eq!(sleeps.next_event(), Some(at(60)));
     ticks.reset_at(at(100));
     assert_eq!(sleeps.next_event(), Some(at(100)));
-}
-
-#[test]
-fn a_sleep_wakes_the_task_that_polled_it_last() {
-    let (sleeps, timers, first) = start();
-    let second = Hooks::count();
-    let mut sleep = timers.sleep(5 * MS);
-    assert!(poll_sleep(&mut sleep, &first).is_pending());
-    assert!(poll_sleep(&mut sleep, &second).is_pending());
-    assert_eq!(Rc::strong_count(&first), 1, "the first waker has been dropped");
-    sleeps.advance(at(5));
-    assert_eq!((first.wakes.get(), second.wakes.get()), (0, 1));
 }
 
 #[test]
@@ -362,12 +270,28 @@ fn drive_uses_one_sleep_of_the_surrounding_executor() {
     assert_eq!((times, made.get()), ((at(10), at(100)), 4));
 }
 
-/// Goal: random sleeps wake their tasks once, at their deadlines (W1, X10).
+/// Goal: random sleeps wake the tasks that polled them last, once, at their deadlines (W1, X10).
+/// They are armed by their first poll, and the next event of precise ones is exact (W3).
 #[test]
 fn histories_wake_each_task_once() {
+    for all_precise in [true, false] {
+        history(all_precise);
+    }
+}
+
+struct Sleeper {
+    sleep: Sleep,
+    hooks: Rc<Hooks>,
+    is_coarse: bool,
+    was_armed: bool,
+    /// Whether it is pending, if it is precise.
+    is_pending: bool,
+}
+
+fn history(all_precise: bool) {
     let mut rng = Random::new(7);
     let (sleeps, timers, _) = start();
-    let mut tasks: Vec<(Sleep, Rc<Hooks>, bool)> = Vec::new();
+    let mut tasks: Vec<Sleeper> = Vec::new();
     let steps = if cfg!(miri) { 300 } else { 30_000 };
     for _ in 0..steps {
         let size = rng.below(34);
@@ -376,39 +300,62 @@ fn histories_wake_each_task_once() {
         let index = rng.below(tasks.len().max(1) as u64) as usize;
         match (rng.below(8), tasks.get_mut(index)) {
             (0 | 1, _) if has_room => {
-                let is_coarse = rng.below(2) == 0;
+                let is_coarse = !all_precise && rng.below(2) == 0;
                 let sleep =
                     if is_coarse { timers.coarse_sleep(after) } else { timers.sleep(after) };
-                tasks.push((sleep, Hooks::count(), is_coarse));
+                tasks.push(Sleeper {
+                    sleep,
+                    hooks: Hooks::count(),
+                    is_coarse,
+                    was_armed: false,
+                    is_pending: false,
+                });
             }
             (2, Some(_)) => drop(tasks.swap_remove(index)),
-            (3, Some((sleep, hooks, _))) => {
-                sleep.reset(after);
+            (3, Some(Sleeper { sleep, hooks, was_armed, is_pending, .. })) => {
+                let past = Instant::from_nanos(rng.below(sleeps.now().as_nanos() + 1));
+                let deadline = if rng.one_in(4) { past } else { sleeps.now() + after };
+                sleep.reset_at(deadline);
                 hooks.wakes.set(0);
+                *is_pending = *was_armed;
             }
-            (4 | 5, Some((sleep, hooks, _))) => {
+            (4 | 5, Some(Sleeper { sleep, hooks, was_armed, is_pending, .. })) => {
+                let other = if rng.one_in(3) { Hooks::count() } else { Rc::clone(hooks) };
+                let before = std::mem::replace(hooks, other);
                 let ready = poll_sleep(sleep, hooks).is_ready();
+                assert!(Rc::ptr_eq(&before, hooks) || Rc::strong_count(&before) == 1);
                 assert_eq!(ready, sleep.deadline() <= sleeps.now());
                 if ready {
+                    assert!(poll_sleep(sleep, hooks).is_ready(), "ready again");
                     drop(tasks.swap_remove(index));
+                } else if !*was_armed {
+                    (*was_armed, *is_pending) = (true, true);
                 }
             }
             _ => {
                 let now = sleeps.now() + after / 8;
-                let armed: Vec<_> = tasks.iter().map(|(_, h, _)| Rc::strong_count(h) > 1).collect();
+                let armed = |task: &Sleeper| Rc::strong_count(&task.hooks) > 1;
+                let armed: Vec<_> = tasks.iter().map(armed).collect();
                 sleeps.advance(now);
-                for ((sleep, hooks, is_coarse), armed) in tasks.iter().zip(armed) {
-                    let wakes = hooks.wakes.get();
-                    let is_due = sleep.deadline() <= now;
+                for (task, armed) in tasks.iter_mut().zip(armed) {
+                    let wakes = task.hooks.wakes.get();
+                    let is_due = task.sleep.deadline() <= now;
+                    task.is_pending &= !is_due;
                     assert!(wakes <= 1 && (wakes == 0 || is_due), "woken early or twice");
-                    assert!(*is_coarse || !armed || !is_due || wakes == 1, "a wakeup is lost");
+                    assert!(task.is_coarse || !armed || !is_due || wakes == 1, "a wakeup is lost");
                 }
             }
+        }
+        if all_precise {
+            let pending = tasks.iter().filter(|task| task.is_pending);
+            let deadlines: Vec<_> = pending.map(|task| task.sleep.deadline()).collect();
+            assert_eq!(sleeps.pending(), deadlines.len());
+            assert_eq!(sleeps.next_event(), deadlines.into_iter().min(), "W3");
         }
     }
     while let Some(next) = sleeps.next_event() {
         sleeps.advance(next.max(sleeps.now()));
     }
     assert_eq!(sleeps.pending(), 0);
-    assert!(tasks.iter().all(|(_, hooks, _)| Rc::strong_count(hooks) == 1), "a wakeup is lost");
+    assert!(tasks.iter().all(|task| Rc::strong_count(&task.hooks) == 1), "a wakeup is lost");
 }
