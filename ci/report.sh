@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes a quick report and the pages of `quota` and `warp`, and opens them in headless Chromium:
-# light, dark and 390 pixels wide, the report printed, too. Fails if the browser logs a message, if a
-# page makes a request or is wider than 390 pixels, or if a study is missing. Then breaks the report in
-# each of these ways and checks that it fails.
+# light, dark and 390 pixels wide, the report printed, too. Fails if the browser logs a message, if
+# a page makes a request or is wider than 390 pixels, or if a study is missing. Then breaks the
+# report in each of these ways and checks that it fails.
 # Usage: ci/report.sh [FOLDER]   Leaves the pages and their screenshots in FOLDER.
 . "$(dirname "$0")/lib.sh"
 
