@@ -54,8 +54,8 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "HTTP/1.1 with keep-alive on tokio's multi-thread runtime; 64 requests are in \
                  flight, on random connections. Push-outs are timed on the workers where they \
                  happen, with their cache misses there, less the cost of reading the clock. A \
-                 share is of the server's CPU time: by difference from the run without timeouts in the same \
-                 turn, and by the time that the push-outs took.";
+                 share is of the server's CPU time: by difference from the run without \
+                 timeouts in the same turn, and by the time that the push-outs took.";
     let mut table = Table::new("W10", &title, about);
     let without = outcomes.iter().find(|(name, _)| *name == WITHOUT);
     for &(column, unit, part) in COLUMNS {
