@@ -1,6 +1,6 @@
 //! The command `tickless sweep`, which computes the cells (single computations) of a campaign.
 
-use crate::command::{Command, Exit, Failure, confirm};
+use crate::command::{Command, Exit, Failure};
 use crate::output::{Format, Results, bare, print, print_with, write_csv, write_table};
 use crate::progress::Bar;
 use indicatif::HumanCount;
@@ -43,9 +43,6 @@ pub struct SweepArgs {
     /// How many threads; all CPUs if left out
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Do not ask, however many cells there are
-    #[arg(long, short)]
-    yes: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -75,10 +72,6 @@ struct StatusArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
-
-/// A campaign with more cells than this is confirmed by the user, or needs `--yes`: so many may be
-/// a mistake in the file.
-const CONFIRM_ABOVE: u64 = 1_000_000;
 
 impl Command for SweepArgs {
     fn run(&self) -> Result<Exit, Failure> {
@@ -114,14 +107,6 @@ impl SweepArgs {
             return Ok(Exit::Usage);
         };
         let plan = Plan::read(spec).map_err(Failure::usage)?;
-        let cells = HumanCount(plan.numbers());
-        let is_confirmed = plan.numbers() <= CONFIRM_ABOVE
-            || self.yes
-            || confirm(format_args!("the campaign has {cells} cells. Go on?"));
-        if !is_confirmed {
-            let what = format!("the campaign has {cells} cells; exclude some, or say --yes");
-            return Err(Failure::usage(what));
-        }
         let folder = Folder::create(out, plan)?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.threads.unwrap_or(0))

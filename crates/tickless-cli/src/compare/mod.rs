@@ -13,7 +13,7 @@ use tickless_lab::text::figure;
 
 /// Show what moved between two results, beside both spreads
 ///
-/// Takes two report.json, or the JSON output of study, latency, replay or top. A figure moved
+/// Takes two report.json, or the JSON output of study, latency or replay. A figure moved
 /// if its two values are farther apart than both spreads, from the least to the greatest
 /// repetition, are wide together. Simulated figures and counts of a replay have no spread: any
 /// difference is a move. What was measured fewer than four times is not judged. Figures are
@@ -21,12 +21,11 @@ use tickless_lab::text::figure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless compare before/report.json after/report.json\n  \
-    tickless compare monday.json today.json --fail-above 10%\n  \
-    sudo tickless top --batch 10 --format json > top.jsonl\n\n\
+    tickless compare monday.json today.json --fail-above 10%\n\n\
     Exit status: 0 if compared, 1 if that was not possible or the results not written,\n\
     2 for a wrong command line, 3 if a figure is worse by more than --fail-above.")]
 pub struct CompareArgs {
-    /// Results: report.json, or what study, latency, replay or top print with --format json
+    /// Results: report.json, or what study, latency or replay print with --format json
     a: PathBuf,
     /// Results of the same kind, to compare with them
     b: PathBuf,

@@ -3,7 +3,7 @@
 
 use crate::command::Failure;
 use serde::Serialize;
-use serde_json::{Deserializer, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -46,34 +46,29 @@ impl Results {
         let text = tickless_lab::input::read(path).map_err(|error| {
             Failure::new(format_args!("{file}: cannot be read ({error}). Check its name"))
         })?;
-        let documents: Result<Vec<Value>, _> =
-            Deserializer::from_slice(&text).into_iter().collect();
-        let documents = documents.map_err(|error| {
+        let document: Value = serde_json::from_slice(&text).map_err(|error| {
             Failure::new(format_args!(
                 "{file}: not JSON ({error}). Give report.json, or what `--format json` prints"
             ))
         })?;
-        Results::of(&documents).ok_or_else(|| {
+        Results::of(&document).ok_or_else(|| {
             Failure::new(format_args!(
                 "{file}: no results that can be compared. Give report.json, or what study, \
-                 latency, replay or top print with --format json"
+                 latency or replay print with --format json"
             ))
         })
     }
 
-    pub(super) fn of(documents: &[Value]) -> Option<Results> {
-        let first = documents.first()?;
-        let has = |key: &str| first.get(key).is_some();
+    pub(super) fn of(document: &Value) -> Option<Results> {
+        let has = |key: &str| document.get(key).is_some();
         let (kind, found) = if has("studies") {
-            ("report", report(first))
+            ("report", report(document))
         } else if has("cells") {
-            ("study", study(first, ""))
+            ("study", study(document, ""))
         } else if has("policies") {
-            ("replay", replay(first))
-        } else if first.get(0).is_some_and(|one| one.get("sleeper").is_some()) {
-            ("latency", latency(first))
-        } else if has("rows") && has("timer_events") {
-            ("top", top(documents))
+            ("replay", replay(document))
+        } else if document.get(0).is_some_and(|one| one.get("sleeper").is_some()) {
+            ("latency", latency(document))
         } else {
             return None;
         };
@@ -175,44 +170,4 @@ fn replay(document: &Value) -> Found {
         found.extend(figure.map(|figure| (format!("recorded.{key}"), "/s".into(), figure)));
     }
     found
-}
-
-/// Returns the figures of `top`: rates for each name of a process, because process numbers differ
-/// from run to run. If there are several tables, each figure is the median over the tables.
-fn top(documents: &[Value]) -> Found {
-    const COUNTS: [&str; 6] = ["arms", "rearms", "cancels", "expiries", "wakes", "device_writes"];
-    let mut rates: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for table in documents {
-        let Some(seconds) = table["seconds"].as_f64().filter(|seconds| *seconds > 0.0) else {
-            continue;
-        };
-        let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-        for row in elements(&table["rows"]) {
-            let function = row["function"].as_str().map(|name| format!(".{name}"));
-            let name = text(row, "process") + &function.unwrap_or_default();
-            for key in COUNTS {
-                if let Some(count) = row[key].as_f64() {
-                    *sums.entry(format!("{name}.{key}")).or_default() += count / seconds;
-                    *sums.entry(format!("all.{key}")).or_default() += count / seconds;
-                }
-            }
-        }
-        for (name, rate) in sums {
-            rates.entry(name).or_default().push(rate);
-        }
-    }
-    let figure = |(name, mut found): (String, Vec<f64>)| {
-        // A process that is missing in a table caused no timer events during its interval: its
-        // rates are 0.
-        found.resize(documents.len(), 0.0);
-        found.sort_by(f64::total_cmp);
-        let figure = Figure {
-            value: found[found.len() / 2],
-            low: found[0],
-            high: found[found.len() - 1],
-            is_certain: found.len() as u64 >= REPETITIONS_MIN,
-        };
-        (name, "/s".to_string(), figure)
-    };
-    rates.into_iter().map(figure).collect()
 }

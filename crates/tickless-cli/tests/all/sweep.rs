@@ -262,7 +262,6 @@ fn a_wrong_campaign_is_refused_with_its_line() {
         ("x5675-2s", "x5675", &["there is no machine x5675"]),
         ("x5675-2s", "m.toml", &["m.toml:3", "line.hit"]),
         ("x5675-2s", "/dev/zero", &["longer than 64 MiB"]),
-        ("'0-4'", "'0-1000000000'", &["4,000,000,004 cells", "--yes"]),
     ] {
         place.write("wrong.toml", &SMALL.replace(old, new));
         place.bad(2, "wrong.toml --out out", words);
@@ -274,10 +273,10 @@ fn a_wrong_campaign_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_very_large_campaign_begins_with_yes() {
+fn a_very_large_campaign_is_split() {
     let large = SMALL.replace("'0-4'", "'0-1000000000'").replace("rounds = 20", "rounds = 2000");
     let place = Place::new("large", &large);
-    let said = place.good("campaign.toml --out out --yes --shard 5/1000000000");
+    let said = place.good("campaign.toml --out out --shard 5/1000000000");
     assert!(said.starts_with("3 cells performed") || said.starts_with("4 cells"), "{said}");
 }
 
