@@ -9,12 +9,13 @@
 #   adapters  the same for hyper, quinn and embassy; services of tower that panic
 #   identity  timers that die in their callbacks while others are created at their addresses, under
 #             ThreadSanitizer
+#   c         timers, loops, virtual time, limiters and batches of the C interface
 . "$(dirname "$0")/lib.sh"
 
 seconds=${1:-600}
 [ $# -eq 0 ] || shift
 scenarios=("$@")
-[ ${#scenarios[@]} -gt 0 ] || scenarios=(barrier soak deferred sleeps adapters identity)
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(barrier soak deferred sleeps adapters identity c)
 export TICKLESS_SECONDS=$seconds TICKLESS_RUN=${TICKLESS_RUN:-$(date +%s)}
 
 # attack ARGUMENTS...: runs tests of cargo's arguments, all at a time.
@@ -41,6 +42,7 @@ for scenario in "${scenarios[@]}"; do
       done
       cd .. ;;
     identity) bash ci/tsan.sh identity ;;
+    c) attack -p tickless-capi --test attacks -- ;;
     *) echo "there is no scenario $scenario" >&2 && exit 2 ;;
   esac
 done
