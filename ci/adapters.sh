@@ -24,7 +24,6 @@ run() {
 run tickless-hyper graceful_server '' --self-test
 run tickless-quinn quic_echo ''
 run tickless-tower client ''
-run tickless-embassy blink std
 
 # A program that also uses an incompatible version of a framework is refused, with an error that
 # names both versions.
