@@ -4,7 +4,7 @@ mod change;
 mod results;
 
 use self::change::{Change, Comparison, Verdict, compare};
-use self::results::{Figure, Results};
+use self::results::Results;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::output::{self, Format, paragraph, print, write_csv};
 use std::io::{self, Write};
@@ -77,7 +77,9 @@ impl output::Results for Comparison {
         for change in changes.iter().filter(|change| *shows_all || is_moved(change)) {
             let [a, b] = [&change.a, &change.b].map(|of| match of.low == of.high {
                 true => figure(of.value),
-                false => format!("{} ({})", figure(of.value), spread(of)),
+                false => {
+                    format!("{} ({}..{})", figure(of.value), figure(of.low), figure(of.high))
+                }
             });
             writeln!(out, "{}", change.figure)?;
             let text = format!("{}: {a} -> {b} {}", moved(change), change.unit);
@@ -106,13 +108,6 @@ impl output::Results for Comparison {
             (figure, unit, a, b, percent, verdict)
         };
         write_csv(header, self.changes.iter().map(row), out)
-    }
-}
-
-fn spread(of: &Figure) -> String {
-    match of.low == of.high {
-        true => "-".to_string(),
-        false => format!("{}..{}", figure(of.low), figure(of.high)),
     }
 }
 
