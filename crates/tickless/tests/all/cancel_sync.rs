@@ -1,10 +1,9 @@
 //! X1, X3 to X8 (cancels that wait): `cancel_sync`, and waits that could never end.
 
 use crate::support::{Gate, HOUR, MS, Place, bases};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use tickless::callback::{CallbackLock, Cancel, StartError, Started};
+use tickless::callback::{CallbackLock, Cancel, Started};
 use tickless::driver::CpuId;
 use tickless::{CancelError, HrTimer, Timeout, Timers};
 
@@ -25,29 +24,6 @@ fn cancelled_inside<T: Send>(gate: &Gate, wait: Duration, cancel: impl FnOnce() 
         gate.open();
         canceller.join().unwrap()
     })
-}
-
-/// Goal: X1 (a cancel that waits returns after the callback).
-#[test]
-fn cancel_sync_waits_for_a_running_callback() {
-    let timers = Timers::process().unwrap();
-    let (gate, written) = (Gate::new(), Arc::new(AtomicU64::new(0)));
-    let (pass, write) = (gate.clone(), Arc::clone(&written));
-    let timer = timers.timeout(move |_| {
-        pass.pass();
-        write.fetch_add(1, Ordering::Relaxed);
-    });
-    timer.start(Duration::ZERO).unwrap();
-    let found = cancelled_inside(&gate, 20 * MS, || {
-        assert_eq!(timer.try_cancel(), Cancel::Running);
-        (timer.cancel_sync(), written.load(Ordering::Relaxed))
-    });
-    assert_eq!(found, (Ok(Cancel::Running), 1));
-    assert_eq!(timer.cancel_sync(), Ok(Cancel::Idle));
-    assert_eq!(timer.start(HOUR), Ok(Started::Idle));
-    assert_eq!(timer.cancel_single_shot(), Ok(Cancel::Pending));
-    assert_eq!(timer.shutdown_sync(), Ok(Cancel::Idle));
-    assert_eq!(timer.start(HOUR), Err(StartError::Shut));
 }
 
 /// Goal: X7 (a waiter sleeps): a cancel that waits for long does not use the CPU.
