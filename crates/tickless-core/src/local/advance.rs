@@ -39,7 +39,7 @@ impl<T> LocalTimers<T> {
         mut fire: impl FnMut(&mut Self, Key),
     ) -> usize {
         let (mut left, mut fired) = (budget, 0);
-        if !self.begin_advance(now.to_ns()) {
+        if !self.begin_advance(now.to_ns(), budget) {
             return 0;
         }
         while let Some(key) = self.pop_precise(&mut left) {
@@ -72,7 +72,7 @@ impl<T> LocalTimers<T> {
         fired: &mut Vec<Key>,
     ) -> usize {
         let (mut left, before) = (budget, fired.len());
-        if !self.begin_advance(now.to_ns()) {
+        if !self.begin_advance(now.to_ns(), budget) {
             return 0;
         }
         while let Some(key) = self.pop_precise(&mut left) {
@@ -85,11 +85,11 @@ impl<T> LocalTimers<T> {
     /// Begins a pass over the timers that are due by `now`. Timers that callbacks arm for the past
     /// wait for the next pass. Returns whether any timer may be due.
     #[inline]
-    fn begin_advance(&mut self, now: Ns) -> bool {
+    fn begin_advance(&mut self, now: Ns, budget: usize) -> bool {
         self.now = self.now.max(now);
         let coarse = self.wheel.advance(self.now);
         if self.precise.len() > 0 {
-            self.heap.begin_pass(&mut self.precise.records, self.now);
+            self.heap.begin_pass(&mut self.precise.records, self.now, budget);
             return true;
         }
         coarse

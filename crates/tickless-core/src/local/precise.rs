@@ -14,7 +14,7 @@
 //! it for a later time. Such an entry is earlier than its timer; it is moved or removed when it is
 //! the first in its heap.
 //!
-//! A pass that finds many timers due when it begins takes them off the heap at once, and sorts
+//! A pass without a budget that finds many timers due takes them off the heap at once, and sorts
 //! them. For a hundred thousand that takes a third of the time of repairing the heap after each.
 
 use super::table::{NO_SLOT, Record, Records, SlotKey};
@@ -172,7 +172,7 @@ impl PreciseHeap {
     /// past are queued now. If the last pass stopped early, the timers that it left over must stay
     /// first in line: a timer that was armed for the past is then queued as if its hard expiry were
     /// not before the time of that pass. O(k log n) for k late timers.
-    pub(super) fn begin_pass(&mut self, records: &mut Records, now: Ns) {
+    pub(super) fn begin_pass(&mut self, records: &mut Records, now: Ns, budget: usize) {
         let last = self.pass.filter(|_| !self.is_done && self.is_due()).unwrap_or(Ns::ZERO);
         (self.pass, self.is_done) = (Some(now), false);
         self.settle(records, LATE);
@@ -182,7 +182,8 @@ impl PreciseHeap {
             self.push(records, QUEUED, slot, Window { soft, hard: hard.max(last) });
             self.settle(records, LATE);
         }
-        if self.is_due() {
+        // A pass with a budget may not look at all timers.
+        if budget >= self.heaps[QUEUED].len() && self.is_due() {
             self.take_many(records, now);
         }
     }
@@ -322,3 +323,27 @@ impl PreciseHeap {
 }
 
 const _: () = assert!(size_of::<Record>() == 16 && size_of::<Entry>() == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::DUE;
+    use crate::local::LocalTimers;
+    use crate::time::Instant;
+
+    /// Goal: an advance with a budget does not look at all due timers, however many there are.
+    #[test]
+    fn only_an_advance_without_a_budget_takes_many_timers_at_once() {
+        for (budget, wanted) in [(1, 0), (999, 0), (usize::MAX, 999)] {
+            let mut timers = LocalTimers::new(Instant::ZERO);
+            for at in 1..=1_000 {
+                let key = timers.insert_precise(()).unwrap();
+                timers.start_at(key, Instant::from_nanos(at)).unwrap();
+            }
+            let mut listed = None;
+            timers.advance_at_most(Instant::from_secs(1), budget, |timers, _| {
+                listed.get_or_insert(timers.heap.heaps[DUE].len());
+            });
+            assert_eq!(listed, Some(wanted), "budget {budget}");
+        }
+    }
+}
