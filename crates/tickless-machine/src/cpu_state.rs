@@ -47,8 +47,8 @@ pub(crate) struct Cpu {
     /// When the latest line arrived for which the CPU had to wait, if the next access does not need
     /// what was loaded from it.
     pub miss: Option<Ps>,
-    /// The time of the CPU's latest request for a line that it did not have.
-    requested: Ps,
+    /// The earliest time of the CPU's next request for a line that it does not have.
+    next_request: Ps,
     /// The time at which the CPU's latest store becomes visible to other CPUs.
     pub drained: Ps,
     pub waited: Waited,
@@ -126,7 +126,7 @@ impl Cpu {
             wait: 0,
             lost_copy: None,
             miss: None,
-            requested: Ps::ZERO,
+            next_request: Ps::ZERO,
             drained: Ps::ZERO,
             waited: Waited::default(),
             lines_moved: 0,
@@ -164,14 +164,14 @@ impl Cpu {
     /// earlier stores have been sent.
     pub(crate) fn request(&mut self, access: Access, costs: &LineCosts) -> Ps {
         let Some(overlap) = costs.overlap else { return self.clock };
-        let next = self.requested + overlap;
+        let next = self.next_request;
         let was_ahead = self.miss.is_some_and(|arrived| self.clock - arrived <= costs.window);
         let at = match access {
             Access::Store => next.max(self.clock),
             _ if was_ahead => next.min(self.clock),
             _ => self.clock,
         };
-        self.requested = self.requested.max(at);
+        self.next_request = next.max(at + overlap);
         at
     }
 

@@ -1,5 +1,6 @@
 //! Builds a machine's prices (the durations of its operations) from the numbers in its file. A file
-//! must have every key that `costs` reads, with a value of the kind that `costs` expects.
+//! must have every key that `costs` reads, except for optional ones, with a value of the kind that
+//! `costs` expects.
 
 use crate::cost::{
     Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts, PowerCosts, Shares,
@@ -16,14 +17,9 @@ pub(crate) enum Kind {
     Clock,
 }
 
-/// Optional, because they are known only of hosts that were measured. Zero elsewhere.
-const REQUEST_SHARE: &str = "line.request_share";
-const MIGRATES: &str = "line.migrates";
-const OVERLAP: &str = "line.overlap_ns";
-const WINDOW: &str = "cpu.window_ns";
-
-/// Optional keys: numbers of the workload that was measured on the real machine, for the studies
-/// that simulate it, and prices of system calls that only one study makes.
+/// Optional keys, zero in a file without them: numbers of the workload that was measured on the
+/// real machine, for the studies that simulate it; prices of system calls that only one study
+/// makes; and how lines pass between CPUs, which is known only of hosts that were measured.
 const OPTIONAL: &[(&str, Kind)] = &[
     ("workload.hz", Kind::Positive),
     ("workload.reads_per_tick", Kind::Count),
@@ -36,10 +32,10 @@ const OPTIONAL: &[(&str, Kind)] = &[
     ("workload.watchdog_ms", Kind::Positive),
     ("workload.timer_work_ns", Kind::Amount),
     ("workload.work_s", Kind::Positive),
-    (REQUEST_SHARE, Kind::Amount),
-    (MIGRATES, Kind::Amount),
-    (OVERLAP, Kind::Amount),
-    (WINDOW, Kind::Amount),
+    ("line.request_share", Kind::Amount),
+    ("line.migrates", Kind::Amount),
+    ("line.overlap_ns", Kind::Amount),
+    ("cpu.window_ns", Kind::Amount),
     ("os.futex_ns", Kind::Amount),
     ("os.membarrier_ns", Kind::Amount),
     ("os.membarrier_cpu_ns", Kind::Amount),
@@ -49,18 +45,13 @@ const THREADS_MAX: f64 = 64.0;
 
 impl Spec {
     pub fn costs(&self) -> Costs {
-        let mut costs = costs(&mut |key, _| self.value(key), self.idle_names());
-        costs.line.request_share = self.value(REQUEST_SHARE).min(1.0);
-        costs.line.migrates = self.value(MIGRATES) > 0.0;
-        costs.line.overlap = Some(self.time(OVERLAP)).filter(|&overlap| overlap > Ps::ZERO);
-        costs.line.window = self.time(WINDOW);
-        costs
+        costs(&mut |key, _| self.value(key), self.idle_names())
     }
 
     pub(crate) fn missing_key(&self) -> Option<String> {
         let mut missing = None;
         let mut check = |key: &str, _| {
-            if self.parameter(key).is_none() {
+            if self.parameter(key).is_none() && !is_optional(key) {
                 missing.get_or_insert(key.to_string());
             }
             self.value(key)
@@ -68,6 +59,10 @@ impl Spec {
         costs(&mut check, self.idle_names());
         missing
     }
+}
+
+fn is_optional(key: &str) -> bool {
+    OPTIONAL.iter().any(|(known, _)| *known == key)
 }
 
 pub(crate) fn kind(key: &str) -> Option<Kind> {
@@ -131,10 +126,10 @@ fn costs(read: &mut dyn FnMut(&str, Kind) -> f64, idle_names: Vec<&str>) -> Cost
                 clean_far: file.positive("line.clean_far_share"),
                 store: file.positive("line.store_share"),
             },
-            request_share: 0.0,
-            migrates: false,
-            overlap: None,
-            window: Ps::ZERO,
+            request_share: file.amount("line.request_share"),
+            migrates: file.amount("line.migrates") > 0.0,
+            overlap: Some(file.time("line.overlap_ns")).filter(|&overlap| overlap > Ps::ZERO),
+            window: file.time("cpu.window_ns"),
             memory: file.duration("line.memory_ns"),
             port: file.time("line.port_ns"),
             directory: file.time("line.directory_ns"),

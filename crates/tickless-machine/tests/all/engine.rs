@@ -117,6 +117,66 @@ fn write_between_two_reads_of_a_round_ends_the_wait() {
     assert!(ended.get(), "the write was not noticed");
 }
 
+/// Goal: a CPU requests a line while it waits for another one, unless it needs the other's content,
+/// has much to compute in between, or has waited in a loop. Requests of stores are as far apart.
+#[test]
+fn misses_overlap_if_neither_needs_the_other() {
+    const LINE: f64 = 100.0;
+    const OVERLAP: f64 = 10.0;
+    let spec = ["line.node_ns", "line.near_ns", "line.far_ns", "line.memory_ns"]
+        .into_iter()
+        .fold(spec("host"), |spec, key| spec.with(key, LINE))
+        .with("line.load_share", 1.0)
+        .with("line.store_share", 1.0)
+        .with("line.overlap_ns", OVERLAP);
+    let window = Ps::from_ns_f64(spec.value("cpu.window_ns"));
+    // The gap puts each word on a line of its own.
+    type Words = [(SimWord, [u64; 2]); 2];
+    let takes = |access: Box<dyn Fn(&Words)>| {
+        let mut machine = Machine::new(spec.costs());
+        let words: Rc<Words> = Rc::new([(); 2].map(|()| (SimWord::new(0), [0; 2])));
+        let (theirs, took) = (Rc::clone(&words), Rc::new(Cell::new(0.0)));
+        start(&mut machine, 1, move || {
+            cpu::wait_until(Ps::from_ns(Ns(10_000)));
+            theirs[0].0.store(1, Ordering::Release);
+        });
+        let result = Rc::clone(&took);
+        start(&mut machine, 0, move || {
+            access(&words);
+            result.set(engine::clock().as_ns_f64());
+        });
+        machine.run(FOREVER);
+        took.get()
+    };
+    let load = |word: &(SimWord, [u64; 2])| word.0.load(Ordering::Acquire);
+    let between = |step: fn(Ps)| {
+        takes(Box::new(move |words| {
+            load(&words[0]);
+            step(window);
+            load(&words[1]);
+        }))
+    };
+    assert_eq!(between(|_| {}), LINE + OVERLAP);
+    assert_eq!(between(|_| engine::depend()), 2.0 * LINE);
+    let late = between(|window| cpu::work(Ps(window.0 + 1)));
+    assert!(late >= 2.0 * LINE + window.as_ns_f64(), "{late}");
+    let after_a_loop = takes(Box::new(move |words| {
+        while load(&words[0]) == 0 {
+            Sim.relax(0);
+        }
+        let begun = engine::clock();
+        load(&words[1]);
+        assert_eq!((engine::clock() - begun).as_ns_f64(), LINE);
+    }));
+    assert!(after_a_loop > 10_000.0);
+    let stores = takes(Box::new(|words| {
+        words.iter().for_each(|word| word.0.store(1, Ordering::Release));
+        words[1].0.fetch_add(1);
+    }));
+    let add = spec.value("line.hit_ns") + spec.value("line.atomic_ns");
+    assert_eq!(stores, LINE + OVERLAP + add);
+}
+
 #[test]
 fn atomic_operation_locks_its_line() {
     for atomic_ns in [0.0, 500.0] {

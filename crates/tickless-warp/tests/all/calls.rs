@@ -48,7 +48,7 @@ fn every_wait_ends_at_its_time() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_sleeps() {
     let minute = spec(60);
     let p = &raw const minute;
@@ -71,7 +71,7 @@ fn inside_sleeps() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_polls() {
     let [fd, _] = socket_pair();
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -113,7 +113,7 @@ fn inside_polls() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_futexes() {
     static WORD: AtomicU32 = AtomicU32::new(1);
     let word = WORD.as_ptr();
@@ -158,7 +158,7 @@ fn inside_futexes() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_other_waits() {
     let minute = spec(60);
     let p = &raw const minute;
@@ -209,7 +209,7 @@ fn clocks_agree_by_vdso_and_system_call() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_clocks() {
     let by_call = |clock: c_int| {
         let mut now = spec(0);

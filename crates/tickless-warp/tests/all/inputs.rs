@@ -116,7 +116,7 @@ fn a_thread_may_run_another_program() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_exec() {
     let mut status = 0;
     for _ in 0..20 {

@@ -36,7 +36,7 @@ fn a_handled_signal_ends_a_wait() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_handled() {
     let ten = timespec { tv_sec: 10, tv_nsec: 0 };
     for rounds in 1..=20 {
@@ -71,7 +71,7 @@ fn a_signal_without_a_handler_does_not_shorten_a_wait() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_ignored() {
     let ten = timespec { tv_sec: 10, tv_nsec: 0 };
     for _ in 0..20 {

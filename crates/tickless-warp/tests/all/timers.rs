@@ -25,7 +25,7 @@ fn descriptors_count_expiries() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_descriptors() {
     for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_BOOTTIME] {
         let fd = unsafe { libc::timerfd_create(clock, 0) };
@@ -77,7 +77,7 @@ fn timers_of_processes_send_signals() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_processes() {
     in_child(processes);
 }
@@ -138,7 +138,7 @@ fn alarms_look_like_the_kernels() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_alarms() {
     in_child(alarms);
 }

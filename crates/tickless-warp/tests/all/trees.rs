@@ -34,7 +34,7 @@ fn threads_wake_in_the_order_of_their_deadlines() {
 }
 
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_threads() {
     let order = Mutex::new(Vec::new());
     takes("the last thread", 100.0, || {
@@ -60,7 +60,7 @@ fn work_is_done_before_a_timeout() {
 /// A thread computes, and passes its result on through threads that wait in calls which name no
 /// time. The clock must not jump to the timeout of the last one.
 #[test]
-#[ignore = "runs in virtual time"]
+#[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_work() {
     let start = Instant::now();
     // Of more than a few threads, an eBPF program counts the wakeups, as root.
