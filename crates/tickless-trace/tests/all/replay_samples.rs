@@ -1,8 +1,8 @@
 //! Replays the committed recordings: every count, and the agreement with the kernel.
 
 use crate::support::{
-    SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, text_without, wakeups,
-    without_flags,
+    SAMPLES, all, assert_documented, fired, older_kernel, replay, replay_with, sample_text,
+    text_without, wakeups, without_flags,
 };
 use tickless_trace::replay::{Inference, Summary};
 
@@ -50,8 +50,6 @@ fn counts_are_unchanged() {
 
 #[test]
 fn documented_agreement_is_current() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
-    let page = std::fs::read_to_string(page).unwrap();
     for name in SAMPLES {
         let text = sample_text(name);
         let (on, off) = (replay(&text), replay_with(&text, Inference::Off));
@@ -69,7 +67,7 @@ fn documented_agreement_is_current() {
             off_percent(&on),
             off_percent(&off),
         );
-        assert!(page.lines().any(|line| line == row), "docs/book/src/replay.md lacks\n{row}");
+        assert_documented(&row);
     }
 }
 

@@ -29,6 +29,13 @@ pub fn data_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
+/// Checks that a line of the book's page on replays is this one.
+pub fn assert_documented(row: &str) {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.lines().any(|line| line == row), "docs/book/src/replay.md lacks\n{row}");
+}
+
 fn unpacked(path: &Path) -> Vec<u8> {
     let file = std::fs::read(path).unwrap();
     let mut whole = Vec::new();
