@@ -267,6 +267,7 @@ pub(crate) unsafe fn advance_with<H: Handle<Value = OneThread<T>>, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::{AtomicPtr, Ordering};
 
     #[derive(Default)]
     struct Seen {
@@ -325,6 +326,28 @@ mod tests {
             let mut pending = false;
             assert_eq!(tickless_local_is_pending(local, keys[0], &mut pending), Status::Ok);
             assert!(pending);
+            assert_eq!(tickless_local_destroy(local), Status::Ok);
+        }
+    }
+
+    /// The other thread has no number yet: it calls the C interface for the first time.
+    #[test]
+    fn other_threads_are_refused_until_they_adopt() {
+        // SAFETY: one thread at a time uses the timers.
+        unsafe {
+            let mut local = core::ptr::null_mut();
+            assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
+            let shared = AtomicPtr::new(local);
+            let other = || {
+                let (local, mut next) = (shared.load(Ordering::Relaxed), 0);
+                assert_eq!(tickless_local_next_event(local, &mut next), Status::WrongThread);
+                assert_eq!(tickless_local_destroy(local), Status::WrongThread);
+                assert_eq!(tickless_local_adopt(local), Status::Ok);
+                assert_eq!(tickless_local_next_event(local, &mut next), Status::Ok);
+            };
+            std::thread::scope(|scope| _ = scope.spawn(other));
+            assert_eq!(tickless_local_destroy(local), Status::WrongThread);
+            assert_eq!(tickless_local_adopt(local), Status::Ok);
             assert_eq!(tickless_local_destroy(local), Status::Ok);
         }
     }
