@@ -102,7 +102,10 @@ pub fn tables() -> Vec<TablePeer> {
         ),
         queue::<LazyHeap>("std BinaryHeap, lazy deletion"),
         queue::<Tree>("std BTreeMap"),
-        table::<tokio_sleep::Sleeps, tokio_sleep::Handle>("tokio `Sleep`, current thread"),
+        table::<tokio_sleep::Sleeps<false>, tokio_sleep::Handle>("tokio `Sleep`, current thread"),
+        table::<tokio_sleep::Sleeps<true>, tokio_sleep::Handle>(
+            "tokio `Sleep`, current thread, reads the clock",
+        ),
         queue::<DelayQueue>("tokio-util `DelayQueue`"),
         queue::<HashWheel>("hierarchical_hash_wheel_timer"),
         queue::<Nexus>("nexus-timer `Wheel`"),

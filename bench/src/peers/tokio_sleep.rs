@@ -21,9 +21,16 @@ pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(conformance_peers::tasks::
 /// The 112 bytes of the `Sleep` itself are on the heap.
 pub type Handle = Pin<Box<Sleep>>;
 
-pub struct Sleeps {
-    now: Instant,
+/// With `READS_CLOCK`, each operation reads the clock, as a program does that handles one event.
+pub struct Sleeps<const READS_CLOCK: bool> {
+    begun: Instant,
     sleeps: Vec<Handle>,
+}
+
+impl<const READS_CLOCK: bool> Sleeps<READS_CLOCK> {
+    fn now(&self) -> Instant {
+        if READS_CLOCK { Instant::now() } else { self.begun }
+    }
 }
 
 fn register(sleep: Pin<&mut Sleep>) {
@@ -31,13 +38,13 @@ fn register(sleep: Pin<&mut Sleep>) {
     debug_assert!(polled.is_pending());
 }
 
-impl Default for Sleeps {
-    fn default() -> Sleeps {
-        Sleeps { now: Instant::now(), sleeps: Vec::new() }
+impl<const READS_CLOCK: bool> Default for Sleeps<READS_CLOCK> {
+    fn default() -> Self {
+        Sleeps { begun: Instant::now(), sleeps: Vec::new() }
     }
 }
 
-impl Table for Sleeps {
+impl<const READS_CLOCK: bool> Table for Sleeps<READS_CLOCK> {
     fn runtime(&self) -> Option<tokio::runtime::Handle> {
         Some(RUNTIME.handle().clone())
     }
@@ -48,19 +55,20 @@ impl Table for Sleeps {
     }
 
     fn add(&mut self, after: Duration) {
-        let mut sleep = Box::pin(sleep_until(self.now + after));
+        let mut sleep = Box::pin(sleep_until(self.begun + after));
         register(sleep.as_mut());
         self.sleeps.push(sleep);
     }
 
     fn pair(&mut self, after: Duration) {
-        let sleep = std::pin::pin!(sleep_until(self.now + after));
+        let sleep = std::pin::pin!(sleep_until(self.now() + after));
         register(sleep);
     }
 
     fn push_out(&mut self, timer: usize, after: Duration) {
+        let now = self.now();
         let sleep = &mut self.sleeps[timer];
-        sleep.as_mut().reset(self.now + after);
+        sleep.as_mut().reset(now + after);
         register(sleep.as_mut());
     }
 

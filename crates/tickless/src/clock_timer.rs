@@ -155,7 +155,7 @@ impl ClockTimer {
     ///
     /// [`StartError::Shut`] if the timer was shut down.
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
-        self.start_from(self.inner.timer.shared().now().into(), after)
+        self.start_from(self.inner.timer.now().into(), after)
     }
 
     /// Like [`start`](Self::start), but counted from `now`, a time on the timers' clock, as

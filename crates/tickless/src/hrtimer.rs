@@ -101,7 +101,7 @@ impl HrTimer {
         after: Duration,
         slack: Duration,
     ) -> Result<Started, StartError> {
-        let now = self.timer.shared().now();
+        let now = self.timer.now();
         let window = Window::new(now + after, now + after + slack);
         self.timer.start(window, now, self.options(IfPending::Rearm))
     }
@@ -120,7 +120,7 @@ impl HrTimer {
 
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start_window(&self, window: Window) -> Result<Started, StartError> {
-        self.timer.start(window, self.timer.shared().now(), self.options(IfPending::Rearm))
+        self.timer.start(window, self.timer.now(), self.options(IfPending::Rearm))
     }
 
     fn window(&self, deadline: Ns) -> Window {

@@ -29,7 +29,7 @@ macro_rules! timer_methods {
             $(#[$inline])?
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn start(&self, after: Duration) -> Result<Started, StartError> {
-                let now = self.timer.shared().now();
+                let now = self.timer.now();
                 self.timer.start(self.window(now + after), now, self.options(IfPending::Rearm))
             }
 
@@ -55,7 +55,7 @@ macro_rules! timer_methods {
             $(#[$inline])?
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
-                let (window, now) = (self.window(deadline.to_ns()), self.timer.shared().now());
+                let (window, now) = (self.window(deadline.to_ns()), self.timer.now());
                 self.timer.start(window, now, self.options(IfPending::Rearm))
             }
 
@@ -68,7 +68,7 @@ macro_rules! timer_methods {
             $(#[$inline])?
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
-                let now = self.timer.shared().now();
+                let now = self.timer.now();
                 self.timer.start(self.window(now + after), now, self.options(IfPending::Reduce))
             }
 

@@ -31,7 +31,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use tickless_core::bases::cancel::{Cancel, Occupied, Wait};
 use tickless_core::bases::{Family, Options, StartError, Started};
-use tickless_core::link::{NewTimer, Timer, TimerRef};
+use tickless_core::link::{NewTimer, Timer, TimerRef, prefetch_at};
 use tickless_core::time::{Ns, Window};
 
 /// A timer that does not move, and its set: as a handle, which keeps the drivers of the set
@@ -68,6 +68,15 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     #[inline]
     pub(crate) fn shared(&self) -> &Shared {
         &self.set
+    }
+
+    /// Reads the clock, to arm the timer.
+    #[inline]
+    pub(crate) fn now(&self) -> Ns {
+        // Many CPUs read their counter only after all earlier loads have ended. The prefetch of the
+        // timer's memory goes on while they do.
+        prefetch_at(self.timer.as_ptr());
+        self.shared().now()
     }
 
     /// Returns a pointer to the owner's memory, which begins with the timer.
