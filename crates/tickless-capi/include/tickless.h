@@ -546,7 +546,7 @@ typedef struct tickless_stats_t {
    */
   uint64_t armed;
   /*
-   Armings of pending timers, without timeouts that were pushed out without a lock.
+   Armings of pending timers. Timeouts that were pushed out without a lock are not counted.
    */
   uint64_t rearmed;
   /*
@@ -1623,8 +1623,8 @@ enum tickless_status_t tickless_local_destroy(struct tickless_local_t *local);
 enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
 
 /*
- Inserts a timer without arming it: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The callback
- receives `data` when the timer fires. Allocates occasionally; arming and cancelling never do.
+ Inserts a timer, but does not arm it. `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The
+ callback receives `data` when it fires. Allocates occasionally; arming and cancelling never do.
 
  Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31 precise timers).
  */

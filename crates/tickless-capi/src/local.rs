@@ -98,8 +98,8 @@ pub unsafe extern "C" fn tickless_local_adopt(local: *mut Local) -> Status {
     adopt(local)
 }
 
-/// Inserts a timer without arming it: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The callback
-/// receives `data` when the timer fires. Allocates occasionally; arming and cancelling never do.
+/// Inserts a timer, but does not arm it. `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The
+/// callback receives `data` when it fires. Allocates occasionally; arming and cancelling never do.
 ///
 /// Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31 precise timers).
 #[unsafe(no_mangle)]

@@ -27,7 +27,7 @@ pub struct TimerStats {
     pub earliest_ns: u64,
     /// Armings of idle timers.
     pub armed: u64,
-    /// Armings of pending timers, without timeouts that were pushed out without a lock.
+    /// Armings of pending timers. Timeouts that were pushed out without a lock are not counted.
     pub rearmed: u64,
     /// Armings that were cancelled.
     pub cancelled: u64,

@@ -1,5 +1,5 @@
-//! Histories: sequences of operations on a set of timers. They are random, or written for a named
-//! check.
+//! Histories: sequences of operations on a set of timers. They are random, or written by hand for
+//! one check.
 
 use crate::timers::{Cancel, Timers};
 use fastrand::Rng;

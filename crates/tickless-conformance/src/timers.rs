@@ -116,8 +116,8 @@ pub enum NextEvent {
     /// No timer is due before the returned time. A driver that wakes up then may find nothing to
     /// fire.
     Bound,
-    /// A timer is due at the returned time. The result is `None` if and only if no timer is
-    /// pending.
+    /// At the time that `next_event` returns, a timer is due. It returns `None` if and only if no
+    /// timer is pending.
     Exact,
 }
 

@@ -80,7 +80,7 @@ pub struct Shares {
     pub clean_node: f64,
     /// A load of a clean line from another socket.
     pub clean_far: f64,
-    /// A store to a line that other cores share or that another core has written.
+    /// The time of a store to a line that other cores share or that another core has written.
     pub store: f64,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The timer library runs here unmodified. Words that are fields of one structure share a cache
 //! line; each lock is on a line of its own, and the data that it guards is on other lines. The
-//! computation in a critical section takes a fixed time, which the machine's file names. Outside a
+//! computation in a critical section takes a fixed time, which is a price of the machine. Outside a
 //! simulated CPU, where a test prepares or inspects something, nothing takes simulated time.
 
 use crate::act::{self, access};

@@ -65,7 +65,7 @@ type SourceWords = [u64; 8];
 /// The layout of `struct used`.
 type UsedWords = [u64; 4];
 
-/// The eBPF programs that count in the kernel. Dropping this value removes them.
+/// The eBPF programs that count timer events in the kernel. Dropping this value removes them.
 pub struct Ebpf {
     programs: aya::Ebpf,
     names: Vec<&'static str>,

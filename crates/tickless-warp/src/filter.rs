@@ -35,7 +35,7 @@ enum Trap {
     Zero,
     /// The operation of futex(2) waits, and has a timeout.
     Futex,
-    /// The option is a timeout of a socket.
+    /// The call sets or reads a socket option that is a timeout.
     SocketTimeout,
     /// The call fails with `ENOSYS`, as in a kernel without it.
     Missing,

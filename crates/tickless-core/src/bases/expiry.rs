@@ -120,8 +120,8 @@ struct Pass<'a, P: Platform> {
 /// which programs the device (R6).
 struct Unwinding<'a, 'b, P: Platform>(&'b Pass<'a, P>);
 
-/// The most timers with a later deadline than their bucket's (pushed-out timers) that the handler
-/// moves to other buckets before it unlocks. It moves only one if another thread waits for the
+/// How many pushed-out timers, whose deadline is later than their bucket's, the handler moves to
+/// other buckets at most before it unlocks. It moves only one if another thread waits for the
 /// lock. Each move costs a cache miss or two.
 const MOVES: usize = 4;
 

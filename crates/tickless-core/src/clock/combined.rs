@@ -48,9 +48,9 @@ use crate::word::{Ordering, Relax, Word};
 /// How a shared counter is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub enum ReadPolicy {
-    /// Every caller reads the device. This is the behaviour that combined reads replace.
+    /// Every caller reads the clock's device. This is the behaviour that combined reads replace.
     Direct,
-    /// One caller reads the device, and concurrent callers take its value.
+    /// One caller reads the clock's device, and concurrent callers use the value that it has read.
     #[default]
     Combined,
 }

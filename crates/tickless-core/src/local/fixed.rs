@@ -210,11 +210,11 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// Returns when to call [`advance`](Self::advance) next; `None` if nothing is pending.
-    /// O(classes).
+    /// Takes time for each class of timeouts.
     ///
-    /// The returned time may have passed. It is never later than a timer must fire. It is earlier
-    /// if all timers that were started within one span of time (and so share a chain) have been
-    /// restarted or cancelled.
+    /// The returned time may have passed. It is never later than the next timer is due, but may be
+    /// earlier: timers of a class that were started close together share a chain, and a chain
+    /// counts even if all of its timers have been restarted or cancelled.
     pub fn next_event(&self) -> Option<Instant> {
         if self.pending == 0 {
             return None;

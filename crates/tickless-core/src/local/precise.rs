@@ -27,8 +27,8 @@ use core::cmp::Reverse;
 const QUEUED: usize = 0;
 /// The heap of timers that were armed for the past, and wait for the next pass.
 const LATE: usize = 1;
-/// No heap, but a list in reverse order: timers that a pass has taken off the heap at once. Where a
-/// timer was cancelled or armed again since, its entry has no slot; the last entry has one.
+/// The timers that a pass has taken off the heap at once: a list, the latest deadline first. If a
+/// timer was cancelled or armed again since, its entry is blank. The last entry is never blank.
 const DUE: usize = 2;
 
 #[derive(Clone, Copy)]

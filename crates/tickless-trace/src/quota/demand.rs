@@ -31,8 +31,8 @@ pub(super) struct Demand {
     pub(super) threads: Vec<Vec<Piece>>,
     /// How long other programs that preempted a thread of the group kept its CPU.
     preempted: Ns,
-    /// How often, and how long in total, a woken thread waited for a CPU that ran no thread of the
-    /// group.
+    /// How often, and how long in total, a woken thread waited although its CPU ran no thread of
+    /// the group.
     starts: u64,
     waited: Ns,
 }

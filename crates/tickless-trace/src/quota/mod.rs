@@ -139,7 +139,8 @@ pub struct Delays {
     pub max: u64,
 }
 
-/// The least limit with which little is delayed; `None` if there is none up to the number of CPUs.
+/// The least CPU limit with which little of the group's work is delayed; `limit_cpus` is `None` if
+/// even a limit of all CPUs delays more.
 #[derive(Clone, Debug, Serialize)]
 pub struct Least {
     pub cpus: usize,

@@ -106,9 +106,9 @@ pub fn run(
 
 /// What the loop remembers between two rounds.
 struct Rounds {
-    /// Rounds without an event.
+    /// Rounds of the loop since a thread of the program last caused an event.
     quiet: u32,
-    /// Rounds with an event since the clock last jumped.
+    /// Rounds of the loop in which a thread caused an event, since the clock last jumped.
     busy: u32,
     /// When the last event was.
     quiet_since: Instant,

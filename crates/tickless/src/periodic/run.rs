@@ -57,8 +57,8 @@ impl Run {
     /// window that the start has stored, or nothing after a stop.
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
-            // The timer is already armed for that window (R9: a restart yields to a concurrent
-            // arming).
+            // Another thread has already armed the timer for that window. Then this does nothing
+            // (R9: a restart yields to a concurrent arming).
             Some(window) => fired.restart_window(window),
             None => fired.stop(),
         }

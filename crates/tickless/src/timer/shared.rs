@@ -339,7 +339,8 @@ impl Shared {
         locked(&self.phases)
     }
 
-    /// Starts and adds a thread, unless the set has ended: then no thread would join it.
+    /// Starts a driver thread and adds it to the set, unless the set has ended: the end has joined
+    /// all driver threads, and would miss this one.
     pub(crate) fn add_driver(&self, start: impl FnOnce() -> io::Result<Worker>) -> io::Result<()> {
         let mut threads = locked(&self.threads);
         if !self.is_stopped() {

@@ -112,8 +112,8 @@ enum Step {
     None,
     /// A worker advances the clock.
     Running,
-    /// As `Running`, and concurrently another worker began to wait as the last one. It may have
-    /// armed a timer that the running step does not see.
+    /// A worker advances the clock, and the last of the other workers has begun to wait. That one
+    /// may have armed a timer which this advance does not see.
     Missed,
     /// The step may have woken tasks, and a task that does nothing is queued behind them.
     Settling,
