@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs programs in many languages in virtual time, on all CPUs and on one, and checks what each
 # computes and the time that it measures. Programs whose language or server is missing are left out.
-# `ci/warp.sh 1000` repeats each so many times.
+# `ci/warp.sh 1000` repeats each so many times, and `ci/warp.sh 1000 redis nginx` only these.
 . "$(dirname "$0")/lib.sh"
 
-rounds=${1:-1}
+rounds=${1:-1} names=("${@:2}")
 if [ "$(uname -sm)" != "Linux x86_64" ]; then
   skip ci/warp.sh "virtual time for programs needs Linux on x86-64"
   exit 0
@@ -40,6 +40,14 @@ seconds_passed() {
   }'
 }
 
+# chosen NAME: whether a program is to be run.
+chosen() {
+  local name
+  [ ${#names[@]} != 0 ] || return 0
+  for name in "${names[@]}"; do [ "$name" != "$1" ] || return 0; done
+  return 1
+}
+
 # check NAME SECONDS WANTED COMMAND...: the command prints WANTED, and by its clock it takes between
 # SECONDS and a tenth more (at least 5 s). On one CPU, it runs with a report, for which all waits
 # are traced. `options` has more options of `tickless warp`.
@@ -47,6 +55,7 @@ options=()
 check() {
   local name=$1 seconds=$2 wanted=$3 round cpus out passed
   shift 3
+  chosen "$name" || return 0
   for ((round = 0; round < rounds; round++)); do
     for cpus in all one; do
       local on_cpus=() report=()
@@ -73,6 +82,7 @@ virtual time, not $seconds" >&2
 prints() {
   local name=$1 message=$2
   shift 2
+  chosen "$name" || return 0
   { timeout -k 1 "$limit" "$@" || true; } >"$folder/out" 2>&1 </dev/null
   if ! grep -q "$message" "$folder/out"; then
     echo "$name: prints no '$message'" >&2
@@ -86,7 +96,7 @@ limit=60
 one_cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[,-].*//')
 
 check 'a sleep of an hour' 3600 '' sleep 3600
-check 'a loop of sleeps' 100 100 sh -c 'for i in $(seq 100); do sleep 1; done; echo $i'
+check 'a loop of sleeps' 1000 1000 sh -c 'for i in $(seq 1000); do sleep 1; done; echo $i'
 check 'timeout' 10 124 sh -c 'timeout 10 sleep 60; echo $?'
 check 'a pipeline' 30 a sh -c '(sleep 5; echo a; sleep 5) | (sleep 3; cat; sleep 20)'
 
@@ -157,6 +167,8 @@ C
   gcc -O1 -o "$folder/counter" "$folder/counter.c"
   options=(--tsc)
   check '--tsc' 1001 10 "$folder/counter"
+  options=(--freeze)
+  check 'the counter with --freeze' 1001 10 "$folder/counter"
   options=()
 fi
 if has musl-gcc; then
@@ -390,9 +402,18 @@ select (extract(epoch from clock_timestamp())::int - :begun) / 10;
 set statement_timeout = '30s';
 select pg_sleep(100);
 SQL
+psql -qAth $data postgres <<'SQL' || echo idle
+set idle_session_timeout = '60s';
+\! sleep 90
+select 'still connected';
+SQL
 $postgres/pg_ctl -D db -m fast stop >/dev/null
 SH
   chmod 755 "$data/run.sh"
-  check 'PostgreSQL' 3630 $'\n360' su postgres -c "sh $data/run.sh"
+  check 'PostgreSQL' 3720 $'\n360\nidle' su postgres -c "sh $data/run.sh"
+fi
+if [ "$done_programs" = 0 ]; then
+  echo "no program has the name ${names[*]}, or its language is missing" >&2
+  exit 1
 fi
 echo "$done_programs programs, ${#missing[@]} left out${missing[*]:+ (${missing[*]} missing)}"

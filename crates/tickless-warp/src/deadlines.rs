@@ -2,6 +2,7 @@
 //! were armed or, with a seed, in a random order.
 
 use crate::line::Ns;
+use fastrand::Rng;
 use tickless_core::local::{Key, LocalTimers};
 use tickless_core::time::Instant;
 
@@ -9,14 +10,14 @@ use tickless_core::time::Instant;
 pub(crate) struct Deadlines<T> {
     timers: LocalTimers<T>,
     due: Vec<Key>,
-    /// The state of the random numbers that order deadlines of equal time.
-    random: Option<u64>,
+    /// The random numbers that order deadlines of equal time.
+    random: Option<Rng>,
 }
 
 impl<T: Copy> Deadlines<T> {
     pub(crate) fn new(now: Ns, seed: Option<u64>) -> Deadlines<T> {
         let timers = LocalTimers::new(Instant::from_nanos(now));
-        let random = seed.map(|seed| seed ^ 0x9e37_79b9_7f4a_7c15);
+        let random = seed.map(Rng::with_seed);
         Deadlines { timers, due: Vec::new(), random }
     }
 
@@ -44,33 +45,16 @@ impl<T: Copy> Deadlines<T> {
     pub(crate) fn pop(&mut self, now: Ns) -> Option<T> {
         if self.due.is_empty() {
             self.timers.advance_into(Instant::from_nanos(now), &mut self.due);
-            if self.random.is_some() {
-                self.shuffle();
+            if let Some(random) = &mut self.random {
+                // The clock moves to the earliest deadline, so all that are due at once are equal,
+                // unless time flowed past them.
+                random.shuffle(&mut self.due);
             }
             // Taken from the end.
             self.due.reverse();
         }
         let key = self.due.pop()?;
         self.timers.remove(key)
-    }
-
-    /// Puts the deadlines that are due into a random order. The clock moves to the earliest
-    /// deadline, so all that are due at once are equal, unless time flowed past them.
-    fn shuffle(&mut self) {
-        for at in (1..self.due.len()).rev() {
-            let other = self.random() % (at as u64 + 1);
-            self.due.swap(at, other as usize);
-        }
-    }
-
-    /// Marsaglia's xorshift.
-    fn random(&mut self) -> u64 {
-        let mut state = self.random.unwrap_or(1).max(1);
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        self.random = Some(state);
-        state
     }
 }
 

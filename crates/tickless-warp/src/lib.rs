@@ -47,7 +47,7 @@ mod unsupported;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use engine::run;
 pub use error::WarpError;
-pub use options::{Ended, Note, Options, Outcome, Outside, Pace};
+pub use options::{Ended, Note, Options, Outcome, Outside, Pace, Process};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use sys::launch::end_by;
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

@@ -39,12 +39,20 @@ pub struct Options {
     pub pace: Pace,
     /// What waits for the outside do to the clock.
     pub outside: Outside,
-    /// Traps the instruction `rdtsc` too. Each clock read is a trapped system call then.
+    /// Traps the instruction `rdtsc` too, as [`Pace::Frozen`] always does. Each clock read is a
+    /// trapped system call then, unless the pace is frozen.
     pub traps_counter: bool,
     /// Orders deadlines of equal time at random, by this seed; in the order of arming if `None`.
     pub seed: Option<u64>,
     /// Records which threads waited for what.
     pub reports: bool,
+}
+
+impl Options {
+    /// Returns whether the instruction `rdtsc` reads virtual time.
+    pub(crate) fn is_counter_virtual(&self) -> bool {
+        self.traps_counter || self.pace == Pace::Frozen
+    }
 }
 
 /// How the program ended.
@@ -74,93 +82,81 @@ pub struct Outcome {
     pub report: Option<Report>,
 }
 
-/// What the user should know while the program runs.
+/// A process of the tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// The name of its program.
+    pub name: String,
+}
+
+/// What the user should know while the program runs.
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Note {
-    /// Clocks cannot be read without system calls.
-    SlowClocks {
-        /// Why.
-        why: &'static str,
-    },
+    /// Clocks cannot be read without system calls, because the kernel's source of time is another
+    /// than the time-stamp counter.
+    SlowClocks,
     /// A program of 32 bits was about to run, whose system calls cannot be trapped. It was ended.
-    ThirtyTwoBits {
-        /// The program.
-        name: String,
-    },
+    ThirtyTwoBits(Process),
     /// A set-uid program runs without the privileges that its file would give it.
-    SetUid {
-        /// The program.
-        name: String,
-    },
-    /// A thread computes for long while others wait for their deadlines.
-    Computes {
-        /// The process.
-        pid: i32,
-        /// Its name.
-        name: String,
-        /// Whether only jumps move the clock.
-        is_frozen: bool,
-    },
-    /// Every thread waits, and none has a deadline.
-    NoDeadline {
-        /// A process that waits.
-        pid: i32,
-        /// Its name.
-        name: String,
-    },
-    /// A thread waits for the outside, which keeps the clock at real time.
-    Outside {
-        /// The process.
-        pid: i32,
-        /// Its name.
-        name: String,
-        /// What it waits for.
-        what: &'static str,
-    },
-    /// The program has ended, and processes that it had started were ended.
-    LeftOver {
-        /// How many.
-        processes: usize,
-        /// The name of one of them.
-        name: String,
-    },
+    SetUid(Process),
+    /// A thread computes for long, so the clock does not jump.
+    Computes(Process, Pace),
+    /// Every thread waits, as this process does, and none has a deadline.
+    NoDeadline(Process),
+    /// A thread waits for the outside, of which this is a description. That keeps the clock at real
+    /// time.
+    Outside(Process, &'static str),
+    /// The program has ended, and so many processes that it had started were ended, as this one.
+    LeftOver(usize, Process),
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} ({})", self.pid, self.name)
+    }
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::SlowClocks { why } => {
-                write!(f, "each clock read is a system call, which takes about 10 us: {why}")
-            }
-            Note::ThirtyTwoBits { name } => write!(
+            Note::SlowClocks => f.write_str(
+                "each clock read is a system call, which takes about 10 us: this kernel does not \
+                 use the time-stamp counter",
+            ),
+            Note::ThirtyTwoBits(Process { name, .. }) => write!(
                 f,
                 "{name} is a program of 32 bits, whose time cannot be virtual; it has been ended. \
                  Build it for x86-64"
             ),
-            Note::SetUid { name } => write!(
+            Note::SetUid(Process { name, .. }) => write!(
                 f,
                 "{name} is set-uid, and runs without its privileges because it is traced; run \
                  tickless as root to keep them"
             ),
-            Note::Computes { pid, name, is_frozen } => {
-                write!(f, "process {pid} ({name}) has been computing for 10 s without a wait, ")?;
-                match is_frozen {
-                    true => write!(f, "so time stands still: --freeze moves it by jumps only"),
-                    false => write!(f, "so time passes as in reality; it may poll the clock"),
-                }
-            }
-            Note::NoDeadline { pid, name } => write!(
+            Note::Computes(process, Pace::Frozen) => write!(
                 f,
-                "every thread waits, and none for a time: process {pid} ({name}) waits for an \
-                 event that nothing in the program causes. Ctrl-C ends it"
+                "{process} has been computing for 10 s without a wait, so time stands still; if it \
+                 polls a clock until a time has passed, run it without --freeze"
             ),
-            Note::Outside { pid, name, what } => write!(
+            Note::Computes(process, _) => write!(
                 f,
-                "process {pid} ({name}) waits for {what}, so time passes as in reality; \
-                 --outside ignore jumps all the same"
+                "{process} has been computing for 10 s without a wait, so time passes as in \
+                 reality; if it polls a clock until a time has passed, --pace 60x shortens that"
             ),
-            Note::LeftOver { processes, name } => write!(
+            Note::NoDeadline(process) => write!(
+                f,
+                "every thread waits, and none for a time: {process} waits for an event that \
+                 nothing in the program causes. Ctrl-C ends it"
+            ),
+            Note::Outside(process, what) => write!(
+                f,
+                "{process} waits for {what}, so time passes as in reality; --outside ignore jumps \
+                 all the same"
+            ),
+            Note::LeftOver(processes, Process { name, .. }) => write!(
                 f,
                 "the program has ended; {processes} of its processes still ran ({name}), and \
                  have been ended"

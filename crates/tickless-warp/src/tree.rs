@@ -1,6 +1,7 @@
 //! The threads of the program and its children, and what each is doing as far as the tracer knows.
 
 use crate::line::Ns;
+use crate::options;
 use crate::sys::notices::Notice;
 use crate::sys::ptrace::Registers;
 use crate::timeout::TimedCall;
@@ -181,11 +182,11 @@ impl Tree {
         self.threads.get(&tid).map_or(tid, |thread| thread.process)
     }
 
-    /// Returns a process of the tree and its name, for messages.
-    pub(crate) fn name_of(&self, tid: pid_t) -> (pid_t, String) {
-        let process = self.process_of(tid);
-        let name = self.processes.get(&process).map(|process| process.name.clone());
-        (process, name.unwrap_or_default())
+    /// Returns a process of the tree and the name of its program.
+    pub(crate) fn name_of(&self, tid: pid_t) -> options::Process {
+        let pid = self.process_of(tid);
+        let name = self.processes.get(&pid).map(|process| process.name.clone());
+        options::Process { pid, name: name.unwrap_or_default() }
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct VirtualClock {
     page: Option<SharedPage>,
     pace: Pace,
     begin: Ns,
+    /// What programs read where the counter is trapped: counts as a function of virtual time.
+    virtual_counter: Line,
     /// Counter and monotonic clock when the run began, from which the counter's rate is computed.
     baseline: (u64, u64),
     /// When to compute the rate again: the longer the baseline, the better it is known.
@@ -49,7 +51,7 @@ impl VirtualClock {
     pub(crate) fn new(options: &Options) -> Result<VirtualClock, WarpError> {
         let reliable = is_counter_reliable();
         let source = if reliable { Source::Counter } else { Source::Kernel };
-        let has_page = reliable && !options.traps_counter;
+        let has_page = reliable && (!options.traps_counter || options.pace == Pace::Frozen);
         let page = has_page.then(SharedPage::new).transpose();
         let page = page.map_err(|error| WarpError::Clock { error })?;
         let baseline = pair(source);
@@ -66,6 +68,7 @@ impl VirtualClock {
             offsets.set_realtime(start.wrapping_sub(now.cast_signed()));
         }
         let line = Line { base_tsc, mult: 0, base_ns: now };
+        let virtual_counter = Line { base_tsc: now, mult: 0, base_ns: base_tsc };
         let mut clock = VirtualClock {
             line,
             offsets,
@@ -73,6 +76,7 @@ impl VirtualClock {
             page,
             pace: options.pace,
             begin: now,
+            virtual_counter,
             baseline,
             refine_at: now,
             jumps: 0,
@@ -99,21 +103,14 @@ impl VirtualClock {
         Duration::from_nanos(at.saturating_sub(self.begin))
     }
 
-    /// Returns the time-stamp counter that a program would read.
+    /// Returns the counter that a program reads where it is trapped. It never goes back.
     pub(crate) fn virtual_counter(&self) -> u64 {
-        let (counts, ns) = self.rate();
-        let passed = self.now().saturating_sub(self.begin);
-        let scaled = u128::from(passed) * u128::from(counts) / u128::from(ns.max(1));
-        self.baseline.0.wrapping_add(scaled as u64)
+        self.virtual_counter.at(self.now())
     }
 
     /// Whether the clock may jump when every thread waits.
     pub(crate) fn jumps_when_idle(&self) -> bool {
         !matches!(self.pace, Pace::Times(_))
-    }
-
-    pub(crate) fn is_frozen(&self) -> bool {
-        self.pace == Pace::Frozen
     }
 
     /// Moves the clock to a later time.
@@ -151,7 +148,8 @@ impl VirtualClock {
             return;
         }
         self.refine_at = now + (9 * (now - self.baseline.1)).clamp(1_000_000, 60_000_000_000);
-        let (counts, ns) = self.rate();
+        let (counts, ns) = pair(self.source);
+        let (counts, ns) = (counts - self.baseline.0, ns - self.baseline.1);
         let factor = match self.pace {
             Pace::Jump => 1.0,
             Pace::Frozen => 0.0,
@@ -159,13 +157,9 @@ impl VirtualClock {
         };
         let mult = ONE * factor * ns as f64 / counts.max(1) as f64;
         self.line = self.line.with_slope(self.source.read(), mult as u64);
+        let mult = ONE * counts as f64 / ns.max(1) as f64;
+        self.virtual_counter = self.virtual_counter.with_slope(self.now(), mult as u64);
         self.publish();
-    }
-
-    /// Returns the counts and nanoseconds since the run began.
-    fn rate(&self) -> (u64, u64) {
-        let (counts, ns) = pair(self.source);
-        (counts.saturating_sub(self.baseline.0), ns.saturating_sub(self.baseline.1))
     }
 
     fn publish(&self) {
@@ -191,4 +185,22 @@ fn pair(source: Source) -> (u64, u64) {
 fn is_counter_reliable() -> bool {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     fs::read_to_string(path).is_ok_and(|name| name.trim() == "tsc")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_virtual_counter_never_goes_back() {
+        let mut clock = VirtualClock::new(&Options::default()).unwrap();
+        clock.jump_to(clock.now() + (1 << 52));
+        let mut before = clock.virtual_counter();
+        for _ in 0..10_000 {
+            clock.refine();
+            let now = clock.virtual_counter();
+            assert!(now >= before);
+            before = now;
+        }
+    }
 }

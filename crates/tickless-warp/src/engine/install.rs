@@ -16,15 +16,14 @@ const CS_32_BITS: u64 = 0x23;
 impl Engine<'_> {
     /// Prepares a program that is stopped at the end of its execve(2). Returns whether it may run.
     pub(crate) fn prepare(&mut self, tid: pid_t) -> bool {
-        let name = self.tree.name_of(tid).1;
         let Some(registers) = ptrace::registers(tid) else { return true };
         if registers.cs == CS_32_BITS {
-            self.note(Note::ThirtyTwoBits { name });
+            self.note(Note::ThirtyTwoBits(self.tree.name_of(tid)));
             events::kill(tid, libc::SIGKILL);
             return false;
         }
         if is_unprivileged_set_uid(tid) {
-            self.note(Note::SetUid { name });
+            self.note(Note::SetUid(self.tree.name_of(tid)));
         }
         let Some(vdso) = vdso::address(tid) else { return true };
         let Some(functions) = &self.functions else { return true };
@@ -32,7 +31,7 @@ impl Engine<'_> {
         if !ptrace::poke(tid, vdso + call.offset, &call.bytes) {
             return true;
         }
-        if self.options.traps_counter {
+        if self.options.is_counter_virtual() {
             const PR_TSC_SIGSEGV: u64 = 2;
             let option = libc::PR_SET_TSC as u64;
             self.call(tid, libc::SYS_prctl, [option, PR_TSC_SIGSEGV, 0, 0, 0, 0]);

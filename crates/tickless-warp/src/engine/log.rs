@@ -3,6 +3,7 @@
 use super::state::{Due, Engine};
 use super::timer::TimerId;
 use crate::filter::call_name;
+use crate::options::Process;
 use crate::report::{Ending, Waiter};
 use crate::tree::Wait;
 use libc::pid_t;
@@ -48,7 +49,7 @@ impl Engine<'_> {
     }
 
     fn log_row(&mut self, tid: pid_t, call: i64) -> Option<usize> {
-        let (pid, process) = self.tree.name_of(tid);
+        let Process { pid, name: process } = self.tree.name_of(tid);
         let names = || {
             let thread = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
             let timer = TIMERS.iter().find(|(number, _)| *number == call);

@@ -64,8 +64,7 @@ impl Engine<'_> {
         let Some((tid, what)) = holder else { return false };
         if !self.has_noted_outside {
             self.has_noted_outside = true;
-            let (pid, name) = self.tree.name_of(tid);
-            self.note(Note::Outside { pid, name, what });
+            self.note(Note::Outside(self.tree.name_of(tid), what));
         }
         true
     }

@@ -22,8 +22,10 @@ use std::time::{Duration, Instant};
 
 /// How long the processes of a program that has ended may run on.
 const LEFTOVERS: Duration = Duration::from_secs(1);
-/// After this much time without a change, the user gets to know why.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How often to check whether the clock stands still for long, and after how many checks the user
+/// gets to know why.
+const CHECK: Duration = Duration::from_secs(1);
+const PATIENCE: u32 = 10;
 /// Between two looks at threads that run: the first distance, and the longest.
 const FIRST_LOOK: Duration = Duration::from_micros(20);
 const LAST_LOOK: Duration = Duration::from_millis(10);
@@ -85,7 +87,7 @@ pub fn run(
         engine.deadlines.arm(now.saturating_add(until), Due::Until);
     }
     if engine.clock.page().is_none() && !options.traps_counter {
-        engine.note(Note::SlowClocks { why: "this kernel does not use the time-stamp counter" });
+        engine.note(Note::SlowClocks);
     }
     engine.run();
     let Engine { handling, .. } = engine;
@@ -110,22 +112,23 @@ struct Rounds {
     quiet: u32,
     /// Rounds of the loop in which a thread caused an event, since the clock last jumped.
     busy: u32,
-    /// When the last event was.
-    quiet_since: Instant,
-    /// When the clock last jumped, or a thread was last seen asleep.
-    last_jump: Instant,
+    checked: Instant,
+    /// Checks that have found every thread asleep, since the last event.
+    asleep: u32,
+    /// Checks that have found a thread awake, since the last jump or the last that has found none.
+    awake: u32,
     ended_since: Option<Instant>,
     has_noted: [bool; 2],
 }
 
 impl Engine<'_> {
     fn run(&mut self) {
-        let now = Instant::now();
         let mut rounds = Rounds {
             quiet: 0,
             busy: 0,
-            quiet_since: now,
-            last_jump: now,
+            checked: Instant::now(),
+            asleep: 0,
+            awake: 0,
             ended_since: None,
             has_noted: [false; 2],
         };
@@ -152,7 +155,7 @@ impl Engine<'_> {
             if is_quiet {
                 rounds.quiet += 1;
             } else {
-                (rounds.quiet, rounds.quiet_since) = (0, Instant::now());
+                (rounds.quiet, rounds.asleep) = (0, 0);
                 rounds.busy = rounds.busy.saturating_add(1);
             }
             if !self.jump(&mut rounds) {
@@ -210,7 +213,7 @@ impl Engine<'_> {
         let before = self.clock.passed();
         self.clock.jump_to(next);
         self.jumped = self.log.as_ref().map(|_| self.clock.passed().saturating_sub(before));
-        (rounds.last_jump, rounds.busy) = (Instant::now(), 0);
+        (rounds.awake, rounds.busy) = (0, 0);
         true
     }
 
@@ -221,7 +224,7 @@ impl Engine<'_> {
         let until_next = next.and_then(|next| self.clock.real_time_until(next));
         let looks = next.is_some() && self.clock.jumps_when_idle();
         if looks && rounds.quiet < SPINS && rounds.busy <= BUSY {
-            events::yield_now();
+            std::thread::yield_now();
             return;
         }
         // The longer the program was busy, the less it matters to see early that it is idle.
@@ -241,28 +244,30 @@ impl Engine<'_> {
         let since = *rounds.ended_since.get_or_insert_with(Instant::now);
         if since.elapsed() > LEFTOVERS && !self.tree.processes.is_empty() {
             self.end_leftovers();
-            rounds.ended_since = Some(Instant::now() + PATIENCE);
+            rounds.ended_since = Some(Instant::now() + PATIENCE * CHECK);
         }
     }
 
     /// Explains once why nothing moves.
     fn check_patience(&mut self, rounds: &mut Rounds) {
-        if rounds.last_jump.elapsed() < PATIENCE || !self.clock.jumps_when_idle() {
+        if rounds.checked.elapsed() < CHECK || !self.clock.jumps_when_idle() {
             return;
         }
-        let is_asleep = rounds.quiet_since.elapsed() > PATIENCE
-            && census(&mut self.tree, &mut self.activity, self.last, Signals::UnderWay)
-                == Census::Asleep;
+        rounds.checked = Instant::now();
+        match census(&mut self.tree, &mut self.activity, self.last, Signals::UnderWay) {
+            Census::Asleep => (rounds.asleep, rounds.awake) = (rounds.asleep + 1, 0),
+            Census::Awake(tid) => {
+                (self.last, rounds.asleep, rounds.awake) = (tid, 0, rounds.awake + 1)
+            }
+        }
+        let process = self.tree.name_of(self.last);
         let has_deadline = self.deadlines.next().is_some();
-        if is_asleep && !has_deadline && !rounds.has_noted[0] {
+        if rounds.asleep >= PATIENCE && !has_deadline && !rounds.has_noted[0] {
             rounds.has_noted[0] = true;
-            let (pid, name) = self.tree.name_of(self.last);
-            self.note(Note::NoDeadline { pid, name });
-        } else if !is_asleep && has_deadline && !rounds.has_noted[1] {
+            self.note(Note::NoDeadline(process));
+        } else if rounds.awake >= PATIENCE && !rounds.has_noted[1] {
             rounds.has_noted[1] = true;
-            let (pid, name) = self.tree.name_of(self.last);
-            let is_frozen = self.clock.is_frozen();
-            self.note(Note::Computes { pid, name, is_frozen });
+            self.note(Note::Computes(process, self.options.pace));
         }
     }
 }

@@ -27,14 +27,14 @@ impl Engine<'_> {
             Event::Ended(status) => self.has_ended(tid, status),
             Event::Call => self.before_call(tid),
             Event::Exit => self.after_call(tid, state),
-            Event::NewThread => {
-                self.announce(tid);
+            Event::NewThread | Event::NewBorrower => {
+                if let Some(new) = ptrace::message(tid) {
+                    self.tree.announce(new);
+                }
                 self.resume(tid, 0);
-            }
-            Event::NewBorrower => {
-                self.announce(tid);
-                self.resume(tid, 0);
-                self.tree.set(tid, State::Lending);
+                if event == Event::NewBorrower {
+                    self.tree.set(tid, State::Lending);
+                }
             }
             Event::MemoryReturned => self.resume(tid, 0),
             Event::NewProgram => self.has_new_program(tid),
@@ -48,12 +48,6 @@ impl Engine<'_> {
                 self.resume(tid, 0);
             }
             Event::Signal(signal) => self.deliver(tid, signal),
-        }
-    }
-
-    fn announce(&mut self, parent: pid_t) {
-        if let Some(new) = ptrace::message(parent) {
-            self.tree.announce(new);
         }
     }
 
@@ -97,21 +91,15 @@ impl Engine<'_> {
             | libc::SYS_tgkill
             | libc::SYS_rt_sigqueueinfo
             | libc::SYS_rt_tgsigqueueinfo
-            | libc::SYS_pidfd_send_signal => {
-                self.signals = Signals::UnderWay;
-                self.resume(tid, 0);
-            }
-            libc::SYS_connect => {
-                self.connects(tid, &registers);
-                self.resume(tid, 0);
-            }
+            | libc::SYS_pidfd_send_signal => self.signals = Signals::UnderWay,
+            libc::SYS_connect => self.connects(tid, &registers),
             libc::SYS_listen => {
                 // The accepted sockets inherit it.
                 descriptors::send_at_once(self.tree.process_of(tid), registers.rdi);
-                self.resume(tid, 0);
             }
-            _ => self.resume(tid, 0),
+            _ => {}
         }
+        self.resume(tid, 0);
     }
 
     fn after_call(&mut self, tid: pid_t, state: State) {
@@ -154,7 +142,8 @@ impl Engine<'_> {
     }
 
     fn deliver(&mut self, tid: pid_t, signal: c_int) {
-        if signal == libc::SIGSEGV && self.options.traps_counter && self.answer_counter(tid) {
+        if signal == libc::SIGSEGV && self.options.is_counter_virtual() && self.answer_counter(tid)
+        {
             return;
         }
         if signal == libc::SIGALRM {
@@ -198,8 +187,7 @@ impl Engine<'_> {
     pub(crate) fn end_leftovers(&mut self) {
         let processes: Vec<pid_t> = self.tree.processes.keys().copied().collect();
         if let Some(&first) = processes.first() {
-            let name = self.tree.name_of(first).1;
-            self.note(Note::LeftOver { processes: processes.len(), name });
+            self.note(Note::LeftOver(processes.len(), self.tree.name_of(first)));
         }
         for process in processes {
             events::kill(process, libc::SIGKILL);

@@ -226,11 +226,6 @@ pub(crate) fn precise_timeouts() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000) };
 }
 
-/// Gives the CPU to another thread.
-pub(crate) fn yield_now() {
-    std::thread::yield_now();
-}
-
 /// Reads the time-stamp counter, after all loads before.
 pub(crate) fn counter() -> u64 {
     // SAFETY: every x86-64 CPU has both instructions.

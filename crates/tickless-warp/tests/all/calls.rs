@@ -155,6 +155,17 @@ fn inside_futexes() {
         libc::syscall(libc::SYS_futex_waitv, waiter.as_ptr(), 1, 0, &raw const until, 1)
     };
     fails("futex_waitv", timed_out, wait);
+    let (op, until, other) = (libc::FUTEX_WAIT_REQUEUE_PI, at(1, 60), AtomicU32::new(0));
+    fails("FUTEX_WAIT_REQUEUE_PI", timed_out, || unsafe {
+        libc::syscall(libc::SYS_futex, word, op, 1, &raw const until, other.as_ptr(), 0)
+    });
+    // futex_wait(2), since Linux 6.7.
+    let (word, until) = (word.addr() as u64, at(1, 60));
+    let wait = |value: u64| unsafe { libc::syscall(455, word, value, 1, 2, &raw const until, 1) };
+    wait(2);
+    if io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
+        fails("futex_wait", timed_out, || wait(1));
+    }
 }
 
 #[test]
@@ -201,6 +212,20 @@ fn inside_other_waits() {
     let b = bytes.as_mut_ptr().cast();
     fails("recv", libc::EAGAIN, || unsafe { libc::recv(fd, b, 8, 0) } as c_long);
     fails("read", libc::EAGAIN, || unsafe { libc::read(fd, b, 8) } as c_long);
+    assert_eq!(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, t, 16) }, 0);
+    while unsafe { libc::send(fd, b, 8, libc::MSG_DONTWAIT) } == 8 {}
+    fails("send", libc::EAGAIN, || unsafe { libc::send(fd, b, 8, 0) } as c_long);
+    let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    let (m, mut minute) = (&raw mut message, minute);
+    fails("recvmmsg", libc::EAGAIN, || {
+        unsafe { libc::recvmmsg(fd, m, 1, 0, &raw mut minute) }.into()
+    });
+    let (mut context, time) = (0_u64, spec(60));
+    assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut context) }, 0);
+    let mut events = [0_u64; 4];
+    returns_zero("io_getevents", || unsafe {
+        libc::syscall(libc::SYS_io_getevents, context, 1, 1, events.as_mut_ptr(), &raw const time)
+    });
 }
 
 #[test]
@@ -247,4 +272,9 @@ fn inside_clocks() {
     let near = timespec { tv_sec: 1_999_999_990, tv_nsec: 0 };
     assert_eq!(unsafe { libc::clock_settime(0, &raw const near) }, 0);
     assert_eq!(takes("the rest", 10.0, || waiter.join().unwrap()), 2_000_000_000);
+    let new = libc::timeval { tv_sec: 3_000_000_000, tv_usec: 0 };
+    assert_eq!(unsafe { libc::settimeofday(&raw const new, null()) }, 0);
+    let mut adjusted: libc::timex = unsafe { std::mem::zeroed() };
+    assert_eq!(unsafe { libc::adjtimex(&raw mut adjusted) }, libc::TIME_OK);
+    assert_eq!(adjusted.time.tv_sec, 3_000_000_000);
 }

@@ -140,15 +140,51 @@ fn inside_exec() {
     }
 }
 
+/// The programs run at once, because each message comes after 10 s.
 #[test]
-fn a_program_that_computes_is_reported() {
-    let words = ["--freeze", "sh", "-c", "sleep 5 & exec cat /dev/zero >/dev/null"];
-    let mut warp = Command::new(warp_program()).args(words).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(warp.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    warp.kill().unwrap();
-    warp.wait().unwrap();
-    assert!(line.contains("stands still"), "{line}");
+fn programs_that_make_no_progress_are_explained() {
+    let own = std::env::current_exe().unwrap();
+    let own = own.to_str().unwrap();
+    let inside = |test| [own, "--exact", test, "--ignored"];
+    let by_clock = inside("inputs::inside_clock_loop");
+    let by_counter = inside("inputs::inside_counter_loop");
+    let without_clock = ["sh", "-c", "sleep 5 & exec cat /dev/zero >/dev/null"];
+    let programs: [(&[&str], &[&str], &str); 5] = [
+        (&["--freeze"], &without_clock, "stands still"),
+        (&["--freeze"], &by_clock, "run it without --freeze"),
+        (&["--freeze"], &by_counter, "run it without --freeze"),
+        (&[], &["sh", "-c", "while :; do :; done"], "--pace 60x shortens"),
+        (&[], &["sh", "-c", "kill -STOP $$"], "nothing in the program causes"),
+    ];
+    let children = programs.map(|(options, words, text)| {
+        // The other tests, which measure times, come first.
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]).arg(warp_program()).args(options).args(words);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        (command.spawn().unwrap(), text)
+    });
+    for (mut warp, text) in children {
+        let mut line = String::new();
+        BufReader::new(warp.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        warp.kill().unwrap();
+        warp.wait().unwrap();
+        assert!(line.contains(text), "{line}");
+    }
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time"]
+fn inside_clock_loop() {
+    let start = std::time::Instant::now();
+    while start.elapsed() < Duration::from_secs(100) {}
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time"]
+fn inside_counter_loop() {
+    let counter = || unsafe { core::arch::x86_64::_rdtsc() };
+    let start = counter();
+    while counter() - start < 1 << 43 {}
 }
 
 #[test]

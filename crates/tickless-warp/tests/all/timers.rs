@@ -20,8 +20,10 @@ fn read_count(fd: c_int) -> u64 {
 }
 
 #[test]
-fn descriptors_count_expiries() {
+fn timers_expire_at_their_times() {
     inside("timers::inside_descriptors");
+    inside("timers::inside_processes");
+    inside("timers::inside_alarms");
 }
 
 #[test]
@@ -69,11 +71,6 @@ fn inside_descriptors() {
         set(&at, libc::TFD_TIMER_ABSTIME);
         takes("a time in the past", 0.0, || assert_eq!(read_count(fd), 1));
     }
-}
-
-#[test]
-fn timers_of_processes_send_signals() {
-    inside("timers::inside_processes");
 }
 
 #[test]
@@ -130,11 +127,6 @@ fn processes() {
     std::thread::sleep(Duration::from_secs(5_000));
     assert_eq!(unsafe { libc::timer_gettime(timer, &raw mut now) }, 0);
     assert!(now.it_value.tv_sec >= 900);
-}
-
-#[test]
-fn alarms_look_like_the_kernels() {
-    inside("timers::inside_alarms");
 }
 
 #[test]
