@@ -57,16 +57,16 @@ pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     });
 }
 
-/// Suspends the running CPU's fiber, after the caller has set another mode than [`Mode::Running`].
-/// Sets that mode again when the engine resumes the fiber.
+/// Suspends the running CPU's fiber, after the caller has set the CPU's mode to one of waiting.
+/// Sets [`Mode::Running`] again when the engine resumes the fiber.
 pub(crate) fn suspend() {
     fiber::suspend();
     with_cpu(|cpu| cpu.mode = Mode::Running);
 }
 
-/// Performs one round of a waiting loop, and adds its time to the time that the CPU has waited for
-/// `what`. The CPU is parked until another CPU writes a cache line that the loop has read, or an
-/// interrupt is due.
+/// Performs one round of a waiting loop, and adds the round's duration to the time that the CPU has
+/// waited for `what`. The CPU is parked until another CPU writes a cache line that the loop has
+/// read, or an interrupt is due.
 pub(crate) fn relax_for(what: WaitsFor) {
     let clock = || with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO);
     let begun = clock();

@@ -55,8 +55,8 @@ pub(crate) struct Served {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watcher {
     pub cpu: u16,
-    /// The number of the wait, among all waits of this CPU. If the CPU has begun another wait
-    /// since, this watcher is out of date, and a write does not wake the CPU.
+    /// The number of the wait during which `cpu` watches the line, counted over all its waits. If
+    /// the CPU has begun another wait since, a write to the line does not wake it.
     pub wait: u32,
 }
 
@@ -193,7 +193,8 @@ impl Lines {
         self.lines[line as usize].version
     }
 
-    /// Returns the time at which the cores that have no copy of the line have lost theirs.
+    /// Returns the time at which the owner's request has taken the other cores' copies of the line
+    /// away.
     #[inline]
     pub(crate) fn lost(&self, line: LineId) -> Ps {
         self.lines[line as usize].lost

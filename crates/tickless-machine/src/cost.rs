@@ -1,5 +1,5 @@
-//! The prices of a simulated machine: how long each of its operations takes, in the simulation's
-//! unit of time. They are read from the machine's file.
+//! The prices of a simulated machine: how long each of its operations takes, in picoseconds. They
+//! are read from the TOML file that describes the machine.
 
 use crate::ps::Ps;
 use crate::topology::{Distance, Topology};
@@ -38,25 +38,29 @@ pub struct LineCosts {
     /// the store buffer.
     pub store: Ps,
     pub atomic: Ps,
-    /// An atomic operation on a line that a core of the same socket has written.
+    /// The duration of an atomic operation on a line that another core of the same socket has
+    /// written.
     pub node: Ps,
-    /// An atomic operation on a line that a core in a socket one hop away has written.
+    /// The duration of an atomic operation on a line that a core in a socket one hop away has
+    /// written.
     pub near: Ps,
-    /// An atomic operation on a line that a core in a socket behind a node controller has written.
+    /// The duration of an atomic operation on a line written by a core behind a node controller.
     pub far: Ps,
     pub shares: Shares,
-    /// The part of a transfer, as a fraction, that a request takes to reach the line's directory. A
-    /// request that has waited there for the line no longer needs it.
+    /// The fraction of a transfer's duration in which the request reaches the line's directory,
+    /// where requests queue. A request that has waited there for the line does not take this time
+    /// again.
     pub request_share: f64,
-    /// Whether a load takes a line away from the core that has written it. A store that follows
-    /// then needs no further transfer. Otherwise both cores share the line. (Cox and Fowler,
-    /// "Adaptive cache coherency for detecting migratory shared data", ISCA 1993.)
+    /// If true, a load takes a line away from the core that has written it, and a store after the
+    /// load needs no further transfer. If false, both cores share the line after the load. (Cox and
+    /// Fowler, "Adaptive cache coherency for detecting migratory shared data", ISCA 1993.)
     pub migrates: bool,
-    /// How much later a core requests a line than the line before, if neither needs the other's
-    /// content. `None` if a core waits for each line before it requests the next one.
+    /// The delay between a core's requests for two lines, if the second address does not depend on
+    /// the first line's content. `None` if a core waits for each line before it requests the next
+    /// one.
     pub overlap: Option<Ps>,
-    /// How far ahead of the instruction that waits for a line a core executes later instructions,
-    /// as the duration of their computation.
+    /// How much of the later instructions a core executes while an earlier one waits for a cache
+    /// line, as the duration of their computation.
     pub window: Ps,
     pub memory: Ps,
     /// The time for which one reader occupies a socket's cache, so that the next reader waits.
@@ -73,14 +77,14 @@ pub struct LineCosts {
 /// successful one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shares {
-    /// A load of a line that another core has written.
+    /// The fraction for a load of a line that another core has written.
     pub load: f64,
-    /// A load of a clean line (no core has written it since its last transfer) from a cache of the
-    /// same socket.
+    /// The fraction for a load of a clean line (no core has written it since its last transfer)
+    /// from a cache of the same socket.
     pub clean_node: f64,
-    /// A load of a clean line from another socket.
+    /// The fraction for a load of a clean line from another socket.
     pub clean_far: f64,
-    /// The time of a store to a line that other cores share or that another core has written.
+    /// The fraction for a store to a line that other cores share or that another core has written.
     pub store: f64,
 }
 
@@ -88,8 +92,8 @@ pub struct Shares {
 pub struct PowerCosts {
     /// Independent of its load.
     pub fixed: f64,
-    /// The additional power with all threads of the core busy. With fewer busy threads, it is in
-    /// proportion to their combined speed.
+    /// The additional power of a core while all its threads are busy. With fewer busy threads, the
+    /// addition is in proportion to their combined speed.
     pub busy: f64,
 }
 
@@ -104,7 +108,7 @@ impl LineCosts {
         }
     }
 
-    /// The duration of a transfer whose request has already waited for the time `waited`.
+    /// The rest of a line's transfer, after its request has already waited for the time `waited`.
     #[inline]
     pub fn rest_of_transfer(&self, transfer: Ps, waited: Ps) -> Ps {
         transfer - transfer.scaled(self.request_share).min(waited)
@@ -121,9 +125,9 @@ impl LineCosts {
 
 #[derive(Clone, Copy, Debug)]
 pub struct CounterCosts {
-    /// The time for a read's way from the CPU to the device and back.
+    /// The time in which a read travels from the CPU to the counter's device and back.
     pub latency: Ps,
-    /// The time for which one read occupies the device, so that the next read waits.
+    /// The time for which one read occupies the counter's device, so that the next read waits.
     pub service: Ps,
 }
 
@@ -132,9 +136,9 @@ pub struct IrqCosts {
     pub entry: Ps,
     pub exit: Ps,
     pub send: Ps,
-    /// The time in flight between CPUs of one socket.
+    /// The time for which an interrupt travels between CPUs of one socket.
     pub near: Ps,
-    /// The time in flight between CPUs of different sockets.
+    /// The time for which an interrupt travels between CPUs of different sockets.
     pub far: Ps,
 }
 

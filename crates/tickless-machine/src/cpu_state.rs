@@ -36,16 +36,15 @@ pub(crate) struct Cpu {
     pub mode: Mode,
     pub inbox: Inbox,
     pub locks: u32,
-    /// How often interrupts were disabled and not yet enabled again: they are enabled if this is
-    /// zero.
+    /// How often this CPU's interrupts were disabled and not yet enabled again. Zero means enabled.
     pub masked: u32,
     pub handlers: u32,
     pub wait: u32,
-    /// The time at which a write by another CPU has taken the copy of a line for whose change this
-    /// CPU waits. The CPU's next read requests the line from that time on.
+    /// The time at which another CPU's write took away this CPU's copy of a line, while this CPU
+    /// waited for the line to change. Its next read requests the line from that time on.
     pub lost_copy: Option<Ps>,
-    /// When the latest line arrived for which the CPU had to wait, if the next access does not need
-    /// what was loaded from it.
+    /// The time at which the latest line arrived for which the CPU had to wait. `None` if the next
+    /// access depends on the content of that line.
     pub miss: Option<Ps>,
     /// The earliest time of the CPU's next request for a line that it does not have.
     next_request: Ps,
@@ -159,9 +158,9 @@ impl Cpu {
         self.masked == 0 && self.inbox.next() <= self.clock
     }
 
-    /// Returns the time at which the CPU requests a line that it does not have. That is now, or
-    /// earlier, while the CPU waited for another line, or for a store later, when the requests of
-    /// earlier stores have been sent.
+    /// Returns the time at which the CPU requests a line that it does not have. That is now, with
+    /// two exceptions. A load that does not depend on the previous line was requested while the CPU
+    /// still waited for that line. A store waits for the requests of earlier stores.
     pub(crate) fn request(&mut self, access: Access, costs: &LineCosts) -> Ps {
         let Some(overlap) = costs.overlap else { return self.clock };
         let next = self.next_request;
@@ -175,10 +174,10 @@ impl Cpu {
         at
     }
 
-    /// Notes that the running program has read a cache line, and the line's version. If the program
-    /// is in a waiting loop, a write to the line must wake it. The version is that of the round's
-    /// first read of the line, because a write between two reads may have changed the word that the
-    /// first one read.
+    /// Records that the running program has read a cache line in this version. If the program is in
+    /// a waiting loop, a write to the line must wake it. The version is that of the round's first
+    /// read of the line, because a write between two reads may have changed the word that the first
+    /// one read.
     #[inline]
     pub(crate) fn watch(&mut self, line: LineId, version: u32) {
         let Watched { lines, count } = &mut self.watched;
@@ -249,9 +248,9 @@ impl Segment {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Vector {
     Timer,
-    /// Another CPU requests that this CPU check its base, which holds its armed timers.
+    /// A request of another CPU: check your own base, which holds your armed timers.
     Look,
-    /// Another CPU requests that this CPU choose again which task it runs.
+    /// A request of another CPU: choose again which task you run.
     Reschedule,
     /// Another CPU interrupts all CPUs that run the process, as membarrier(2) does.
     Barrier,

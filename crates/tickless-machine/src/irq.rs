@@ -45,8 +45,8 @@ pub fn send(to: CpuId, vector: Vector) {
 }
 
 /// Interrupts every other CPU that runs a program, as membarrier(2) does, and waits until the last
-/// one has answered. `fixed` is the time of the call itself; `each` is what each of these CPUs adds
-/// to it. The interrupts take these CPUs their entry and exit.
+/// one has answered. `fixed` is the time of the call itself; `each` is the caller's time for each
+/// interrupted CPU. Each of those spends the time for the entry and the exit of an interrupt.
 pub fn barrier(fixed: Ps, each: Ps) {
     crate::engine::charge(fixed);
     let targets = with_running(|machine, cpu| {

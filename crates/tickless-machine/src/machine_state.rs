@@ -204,8 +204,8 @@ impl MachineState {
         self.cpus.get_mut(self.running?)
     }
 
-    /// Returns what the running CPU's cycle counter shows. The plan of faults can make that a wrong
-    /// time.
+    /// Returns what the running CPU's cycle counter shows. An injected fault can make the counter
+    /// show a wrong time.
     pub(crate) fn cycle_counter(&mut self) -> Ns {
         let now = self.cpu().map_or(Ns::ZERO, |cpu| cpu.clock.to_ns());
         self.faults.as_mut().map_or(now, |faults| faults.clock(now))
@@ -335,7 +335,7 @@ pub(crate) enum LineSharing {
     Alone,
 }
 
-/// A simulated word's place: the number of its cache line, and of the machine that assigned it.
+/// The cache line of a simulated word: its number, and the number of the machine that assigned it.
 #[derive(Debug, Default)]
 pub(crate) struct WordSlot(AtomicU64);
 

@@ -167,9 +167,9 @@ fn lines_of<T>() -> usize {
 pub struct GuardedLines([WordSlot; GUARDED_MAX]);
 
 impl GuardedLines {
-    /// Takes the time of a critical section on a `T`: it reads and writes each line, and computes.
-    /// The last line of several is that of the neighbours in the queue, whose addresses are read
-    /// from another one.
+    /// Takes the time of a critical section on a `T`: it reads and writes each of the guarded
+    /// lines, and computes. If there are several lines, the last one holds the timer's neighbours
+    /// in the queue, whose addresses come from an earlier line.
     pub fn access<T>(&self) {
         let lines = lines_of::<T>();
         for (at, line) in self.0.iter().take(lines).enumerate() {

@@ -49,8 +49,8 @@ pub struct Config {
     pub tick: Ns,
     pub skew: Skew,
     pub idle: IdleTick,
-    /// Each tick checks whether another CPU's timer interrupt is later than this, which means that
-    /// it was lost. With [`Ns::NEVER`], ticks check nothing.
+    /// How late another CPU's timer interrupt may be before a tick concludes that it was lost. With
+    /// [`Ns::NEVER`], ticks do not check other CPUs.
     pub grace: Ns,
     pub clocked: Clocked,
     /// The longest turn of a fair task while other tasks wait: a timer ends it. With `None`, each
@@ -119,7 +119,7 @@ struct PerCpu {
     current: Cell<TaskId>,
     idle: Cell<TaskId>,
     must_choose: Cell<bool>,
-    /// When another CPU's request to choose a task last arrived.
+    /// The time at which another CPU's latest request to choose a task arrived.
     interrupted: Cell<Ps>,
     tick: Timer,
     slice: OnceCell<Timer>,
@@ -206,8 +206,8 @@ impl Kernel {
         self.cpus.get(cpu.index()).map_or(0, |cpu| cpu.ticks.get())
     }
 
-    /// Returns a timer with this callback, which runs in the timer interrupt, or in the expiry
-    /// thread if the timer was armed for that.
+    /// Returns a timer that runs this callback in the timer interrupt. If an arming of the timer
+    /// asks for it, the CPU's expiry thread runs the callback instead.
     pub fn timer(&self, run: impl Fn(&Firing<Sim>) -> CallbackResult + 'static) -> Timer {
         OwnedTimer::new(&self.bases, self.action(Action::Run(Rc::new(run))))
     }

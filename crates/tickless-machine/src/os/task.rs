@@ -163,8 +163,8 @@ impl Kernel {
         drop(masked);
     }
 
-    /// Makes a task ready. If its class is higher than that of the task that its CPU runs, it
-    /// preempts that task.
+    /// Makes a task ready. If its class (its priority) is higher than that of the task that its CPU
+    /// runs, the woken task preempts the running one.
     pub fn wake(&self, id: TaskId) {
         let masked = Masked::new();
         engine::charge(self.costs.wake);

@@ -26,7 +26,8 @@ pub struct Measured {
 
 const ROUNDS: u64 = 200;
 const NS_MAX: f64 = 1_000.0;
-/// The line still has to travel from its owner to the core that requests it.
+/// The largest fraction of a transfer that its request may take. The line still has to travel from
+/// its owner to the core that requests it.
 const REQUEST_SHARE_MAX: f64 = 0.8;
 /// The steps of the bisection: enough to find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
@@ -89,8 +90,8 @@ fn with_migration(spec: Spec, measured: f64) -> io::Result<Spec> {
     Ok(if off_taken < off_shared { migrates } else { spec })
 }
 
-/// Sets how much later a core requests a line than the one before. A core whose reads take as long
-/// as if each waited for the one before has no such price.
+/// Sets the delay between a core's requests for two independent lines. Sets none if the core's
+/// reads take about as long as if each waited for the one before.
 fn with_overlap(spec: Spec, measured: f64) -> io::Result<Spec> {
     const ALMOST: f64 = 0.95;
     if measured > ALMOST * simulate::play(&spec, Scene::TransferAhead, ROUNDS, 1)? {

@@ -33,7 +33,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Performs one round of a waiting loop. `round` is the number of the round, from 0.
     fn relax(round: u32);
     fn work(duration: Ns);
-    /// Called before an access whose address depends on what the previous one has loaded.
+    /// Called before an access whose address depends on what the previous access has loaded.
     fn depend();
     /// Called in each critical section of the timer library on a `T`. The simulation charges the
     /// time of the section here; on real CPUs it takes its time by itself.

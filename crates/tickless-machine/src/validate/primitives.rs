@@ -51,9 +51,9 @@ pub(super) fn transfer_and_add<W: Backend>(rounds: u64) -> Play {
     transfer_with::<W>(rounds, |lines, _| {
         (0..LINES).fold(0, |at, _| {
             let next = load_next::<W>(lines, at);
-            // Adds to the line that was loaded. That the loaded number decides which line it is, by
-            // a zero in its upper half, keeps the CPU from requesting the line for the addition
-            // beforehand.
+            // Adds to the line that was loaded. The index contains the loaded number's upper half,
+            // which is zero, so that the CPU cannot request the line for the addition before the
+            // load has ended.
             lines[(at + (next >> 32)) as usize].0.add(0, Ordering::AcqRel);
             next
         })
@@ -192,12 +192,12 @@ pub(super) fn seq_lock<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// Where the slots of the ring buffer lie that follow each other.
+/// How consecutive slots of the ring buffer are placed in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SlotOrder {
-    /// Eight to a line, the lines in ascending order.
+    /// Eight slots to a cache line, the lines in ascending order.
     Ascending,
-    /// Each on a line of its own, the lines in random order.
+    /// Each slot on a cache line of its own, the lines in random order.
     Random,
 }
 
