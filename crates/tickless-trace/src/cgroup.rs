@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Groups within groups are read to this depth.
+/// Groups are read down to this depth of nesting.
 const DEPTH_MAX: usize = 12;
 
 #[derive(Debug, Error)]
@@ -53,9 +53,9 @@ pub struct Limit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     pub periods: u64,
-    /// The periods at whose end a CPU had no quota for the group.
+    /// The number of periods at whose end the group's quota was used up on some CPU.
     pub throttled: u64,
-    /// How long the group's threads stood still, added up over the CPUs.
+    /// How long the limit kept the group's threads stopped, added up over the CPUs.
     pub stood_ns: u64,
 }
 
@@ -78,7 +78,7 @@ fn mounted(mounts: &str) -> Vec<PathBuf> {
 }
 
 impl Cgroup {
-    /// Returns all groups below the mount point `root`, and the one there.
+    /// Returns the control group at the mount point `root`, and all groups below it.
     pub fn below(root: &Path) -> Vec<Cgroup> {
         let mut groups = vec![(Cgroup { folder: root.into(), path: "/".into() }, 0)];
         let mut at = 0;
@@ -129,7 +129,7 @@ impl Cgroup {
         fs::read_to_string(self.folder.join(file)).ok()
     }
 
-    /// Returns the group's own limit; `None` if it has none. A group around it may have one.
+    /// Returns the group's own limit; `None` if it has none. One of its parent groups may have one.
     pub fn limit(&self) -> Option<Limit> {
         let number = |file| self.text(file)?.trim().parse::<u64>().ok();
         if let Some(max) = self.text("cpu.max") {
@@ -143,7 +143,7 @@ impl Cgroup {
         Some(Limit { quota_us, period_us, burst_us: number("cpu.cfs_burst_us").unwrap_or(0) })
     }
 
-    /// Returns the group's counters; `None` if the group is gone, or does not count.
+    /// Returns the group's counters; `None` if the group was removed, or has no counters.
     pub fn counters(&self) -> Option<Counters> {
         let stat = self.text("cpu.stat")?;
         let count = |key: &str| -> Option<u64> {
@@ -222,8 +222,8 @@ impl Watch {
     }
 }
 
-/// A group in a trace, to which `tickless record --events quota` adds a line for each behind the
-/// events.
+/// A control group in a trace. `tickless record --events quota` adds a line for each of them after
+/// the events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded {
     pub path: String,
@@ -231,7 +231,7 @@ pub struct Recorded {
     pub limit: Option<Limit>,
     /// The change of the counters during the recording; `None` if the group was removed.
     pub counters: Option<Counters>,
-    /// The threads at the beginning and at the end.
+    /// The threads in the group at the beginning and at the end of the recording.
     pub threads: Vec<u32>,
 }
 
@@ -256,7 +256,7 @@ impl fmt::Display for Recorded {
 }
 
 impl Recorded {
-    /// Parses a line; `None` if it is not one of these lines.
+    /// Parses a line of a trace; `None` if the line does not describe a control group.
     pub(crate) fn parse(line: &str) -> Option<Recorded> {
         let (numbers, path) = line.strip_prefix(LINE)?.split_once(" path=")?;
         let (limit, numbers) = numbers.split_once(" counted=")?;
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// A line of a trace has the whole of it.
+    /// Goal: limits and counters of both cgroup versions are read, and a trace's line keeps them.
     #[test]
     fn both_versions_are_read() {
         let v1 = Folder::new(

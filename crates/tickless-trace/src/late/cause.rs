@@ -124,11 +124,11 @@ pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
 /// Returns whether a thread waited from `from` until `to` mostly because its group had used up its
 /// quota of CPU time.
 ///
-/// If the trace tells which threads have a limit, that is so if the quota was refilled in the
-/// second half of the wait, and no thread of the group ran then. Otherwise, it is concluded from a
-/// refill just before the thread ran, if no other thread of its process had begun to run until
-/// then. An idle CPU runs the thread at once after the refill; a busy one with one of its next
-/// ticks, because a refill does not preempt the running thread.
+/// If the trace lists the group's threads, this holds if the quota was refilled in the second half
+/// of the wait while no thread of the group ran. Otherwise, it is concluded from a refill just
+/// before the thread ran, if no other thread of its process had begun to run until then. An idle
+/// CPU runs the thread at once after the refill; a busy one with one of its next ticks, because a
+/// refill does not preempt the running thread.
 fn stood_still(
     trace: &Trace,
     spans: &Spans,

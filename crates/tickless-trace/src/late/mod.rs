@@ -41,14 +41,14 @@ const WORST_MAX: usize = 10;
 /// Which sleeps are explained: all by default.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Only those of processes whose name contains this.
+    /// Select only sleeps of processes whose name contains this text.
     pub process: Option<String>,
-    /// Only those of the process or thread with this number.
+    /// Select only sleeps of the process or thread with this number.
     pub pid: Option<u32>,
-    /// Only those of threads whose name contains this.
+    /// Select only sleeps of threads whose name contains this text.
     pub thread: Option<String>,
-    /// Whether sleeps are only counted that few users wait for: those of kernel threads, unless
-    /// threads are selected, and those that were late because the timer wheel rounded their
+    /// Whether to count, and not explain, sleeps that few users wait for: those of kernel threads,
+    /// unless threads are selected, and those that were late because the timer wheel rounded their
     /// deadline up.
     pub folds: bool,
 }
@@ -125,7 +125,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     sleeps.retain(|sleep| selection.has(trace, sleep.pid));
     let mut folded = Folded::default();
     let mut is_explained = |sleep: &&Sleep| {
-        // The time after the callback is no rounding.
+        // Only the time until the callback is the wheel's rounding.
         let is_rounded = sleep.is_wheel
             && sleep.callback.since(sleep.due) <= cause::granularity(trace, sleep)
             && sleep.ran.since(sleep.callback) <= threshold;

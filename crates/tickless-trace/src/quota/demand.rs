@@ -17,7 +17,7 @@ pub(super) struct Piece {
     pub(super) waker: Option<Waker>,
 }
 
-/// A thread that wakes another one when it has done `after` of one of its pieces.
+/// A thread that wakes another one when it has done the work `after` of its piece number `piece`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waker {
     pub(super) thread: usize,
@@ -57,20 +57,21 @@ impl Demand {
         Ns(self.pieces().map(|piece| piece.work.0).sum())
     }
 
-    /// Returns which share of a CPU that has begun to work for the group it got until no thread
-    /// of it could run.
+    /// Returns the share of a CPU's time that the group's threads got, from when the CPU began to
+    /// work for the group until none of them could run.
     pub(super) fn share(&self) -> f64 {
         let work = self.work().0 as f64;
         work / (work + self.preempted.0 as f64).max(1.0)
     }
 
-    /// Returns how long it takes on average until a CPU begins to work for the group.
+    /// Returns the mean time for which a woken thread waits until a CPU begins to work for the
+    /// group.
     pub(super) fn start_wait(&self) -> Ns {
         Ns(self.waited.0 / self.starts.max(1))
     }
 
-    /// Finds what the threads of a group, or else the selected ones, did. Threads that they made
-    /// belong to them. O(n log n).
+    /// Finds the work of a group's threads, or without a group, of the selected threads. Threads
+    /// that these created are included. O(n log n).
     pub(super) fn of(
         trace: &Trace,
         group: Option<&Recorded>,
@@ -149,7 +150,7 @@ struct OnCpu {
 #[derive(Default)]
 struct Finder {
     demand: Demand,
-    /// For each thread, its place in the demand and its state.
+    /// For each thread's number, its index in `demand.threads` and its state.
     of: HashMap<u32, (usize, State)>,
 }
 
@@ -210,7 +211,7 @@ impl Finder {
         }
     }
 
-    /// A thread that is woken while it is off the CPU has slept.
+    /// Records a wakeup. A thread that is woken while it is off the CPU has slept.
     fn wake(&mut self, pid: u32, at: Ns, waker: Option<u32>) {
         let waker = waker.and_then(|waker| {
             let (thread, state) = self.thread(waker);

@@ -25,9 +25,9 @@ use tickless_core::time::Ns;
 pub const EVENTS: [&str; 4] =
     ["sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "task:task_newtask"];
 
-/// The number of phases of the refills over which each figure is averaged.
+/// Each figure is the average over this many phases (offsets of the quota's refill in its period).
 const PHASES: u64 = 4;
-/// What a CPU takes of the quota at a time, as the kernel's default is.
+/// How much of the quota a CPU takes at a time: the kernel's default.
 const SLICE_NS: u64 = 5_000_000;
 /// The kernel's limits of a period and of a quota.
 const PERIOD_US_MAX: u64 = 1_000_000;
@@ -57,7 +57,7 @@ pub enum QuotaError {
     Setting { quota_us: u64, period_us: u64, why: String },
 }
 
-/// What to predict. Lists with nothing in them stand for a choice that suits the trace.
+/// What to predict. For an empty list, a default is derived from the trace.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub cgroup: Option<String>,
@@ -68,9 +68,9 @@ pub struct Request {
     pub periods_us: Vec<u64>,
     /// In percent of the quota.
     pub bursts_percent: Vec<f64>,
-    /// A piece of work is delayed if it is done later by more than this.
+    /// A piece of work counts as delayed if the limit makes it end later by more than this.
     pub delay: Ns,
-    /// The least limit is one with which at most this share of the work is delayed.
+    /// The least limit to find delays at most this percentage of the pieces of work.
     pub delayed_percent_max: f64,
 }
 
@@ -84,8 +84,8 @@ pub struct Prediction {
     pub pieces: usize,
     pub cpu_seconds: f64,
     pub mean_cpus: f64,
-    /// What other programs took: the part of a CPU's time that the group got while it worked for
-    /// it, and how long it took until a CPU began to.
+    /// The effect of other programs: the share of a CPU's time that the group got while the CPU
+    /// worked for it, and how long it took until a CPU began to work for it.
     pub cpu_share: f64,
     pub start_wait_ns: u64,
     pub recorded: RecordedLimit,
@@ -96,8 +96,8 @@ pub struct Prediction {
     pub notes: Vec<String>,
 }
 
-/// The limit under which the trace was recorded. All are `None` if the group has none, or is not
-/// known.
+/// The limit under which the trace was recorded. All fields are `None` if the group has no limit,
+/// or is not known.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct RecordedLimit {
     pub quota_us: Option<u64>,
@@ -123,7 +123,7 @@ pub struct Setting {
     pub delayed_percent: f64,
 }
 
-/// How long CPUs stood still: in total, and each time.
+/// How long the limit kept CPUs stopped, in ns: the sum, and quantiles of the single stops.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Stood {
     pub sum: u64,
@@ -163,7 +163,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         or_default(&request.periods_us, || vec![recorded.period_us.unwrap_or(100_000)]);
     let bursts = or_default(&request.bursts_percent, || vec![0.0]);
     let (share, start_wait) = match recorded.throttled {
-        // What else ran while a limit stopped the threads took nothing from them.
+        // A limit stopped the threads. Programs that ran during such a stop took no time from them.
         Some(1..) => (1.0, Ns::ZERO),
         _ => (demand.share(), demand.start_wait()),
     };
@@ -210,7 +210,7 @@ fn or_default<T: Clone>(asked: &[T], default: impl Fn() -> Vec<T>) -> Vec<T> {
     if asked.is_empty() { default() } else { asked.to_vec() }
 }
 
-/// Returns the group of the trace that is meant; `None` if threads are selected instead.
+/// Returns the group of the trace that the request names; `None` if it selects threads instead.
 fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>, QuotaError> {
     let (groups, path) = (trace.processes.groups(), trace.path.clone());
     let is_it = |group: &&Recorded| match &request.cgroup {
@@ -281,7 +281,7 @@ fn refused(quota_us: u64, period_us: u64, why: &dyn ToString) -> QuotaError {
     QuotaError::Setting { quota_us, period_us, why: why.to_string() }
 }
 
-/// What is the same for all limits on one number of CPUs.
+/// What the simulations of all limits on one number of CPUs share.
 struct World<'a> {
     demand: &'a Demand,
     place: Place,
@@ -309,7 +309,8 @@ impl World<'_> {
         let (mut delays, mut stands) = (Vec::new(), Vec::new());
         let (mut periods, mut throttled) = (0, 0);
         for phase in 0..PHASES {
-            // The middle of each part of the period, as no phase is more likely than another.
+            // Refills begin in the middle of each of `PHASES` equal parts of the period, as no
+            // phase is more likely than another.
             let offset = settings.period.0 * (2 * phase + 1) / (2 * PHASES);
             let limit = replay::Limit { settings, first: Ns(self.begin.0 + offset) };
             let outcome = run(self.demand, self.place, Some(limit))

@@ -1,12 +1,12 @@
 //! Runs the demand of a group under a limit.
 //!
 //! Each CPU is a member of a bandwidth group, as in the kernel: it takes slices from the group's
-//! quota, and charges what it has used when its timer ticks and when its threads change. A CPU
-//! that finds no quota is stopped until the next refill. What a thread does after a sleep begins
-//! when it did in the recording, or when the thread that woke it has done as much as it had done
-//! then; and not before its own earlier work has ended. Other programs take what they took
-//! in the recording: a CPU begins to work for the group after the mean wait, and does so for the
-//! same share of the time.
+//! quota, and charges what it has used when its timer ticks and when its threads change. A CPU that
+//! finds no quota is stopped until the next refill. What a thread does after a sleep begins when it
+//! did in the recording, or when the thread that woke it has done as much work as before the
+//! recorded wakeup; and not before its own earlier work has ended. Other programs take what they
+//! took in the recording: a CPU begins to work for the group after the mean wait, and does so for
+//! the same share of the time.
 
 use super::demand::Demand;
 use std::collections::{HashMap, VecDeque};
@@ -15,18 +15,18 @@ use tickless_core::time::Ns;
 
 /// An idle CPU keeps this much of its slice and returns the rest, as in the kernel.
 const KEPT: u64 = 1_000_000;
-/// How long after the return of a slice CPUs that are stopped are released, and how long before
-/// a refill they are not, because the refill releases them.
+/// A returned slice releases stopped CPUs after `SLACK_DELAY`. In the last `SLACK_REFILL` before a
+/// refill it does not, because the refill releases them.
 const SLACK_DELAY: Ns = Ns(5_000_000);
 const SLACK_REFILL: Ns = Ns(7_000_000);
 
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// For each piece of each thread, when it was done.
+    /// For each piece of work of each thread, the time at which it was done.
     pub(super) done: Vec<Vec<Ns>>,
     pub(super) periods: u64,
     pub(super) throttled: u64,
-    /// Each time that a CPU with threads to run stood still.
+    /// The duration, in ns, of each stop of a CPU that had threads to run.
     pub(super) stands: Vec<u64>,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn run(
 struct Cpu {
     member: Option<MemberId>,
     running: Option<usize>,
-    /// The threads that wait for the CPU, and while it is stopped all of its threads.
+    /// The threads that wait for this CPU; all of its threads while the CPU is stopped.
     queue: VecDeque<usize>,
     /// Until when the running thread was charged.
     since: Ns,
@@ -126,7 +126,7 @@ struct Thread {
 
 struct Quota {
     group: Group,
-    /// When returned slices are given to CPUs that are stopped.
+    /// The time at which returned slices are given to stopped CPUs.
     slack: Option<Ns>,
     /// Periods are counted from the first use of quota until a whole period without use.
     is_counting: bool,
@@ -159,7 +159,8 @@ impl Quota {
         }
     }
 
-    /// Returns the periods that have begun and the throttled ones, as they are counted.
+    /// Refills the quota. Returns how many periods and throttled periods the kernel would count
+    /// now.
     fn refill(&mut self, now: Ns) -> (u64, u64) {
         let throttled = u64::from(self.group.waiting() > 0);
         let counted = u64::from(self.is_counting);
@@ -283,8 +284,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Charges the running thread of a CPU, and lets it wake threads, end its piece, give way to
-    /// the next thread, or are stopped.
+    /// Charges the running thread of a CPU for its time. As is due, it wakes threads, ends its
+    /// piece, gives way to the next thread, or is stopped.
     fn advance(&mut self, cpu: usize) {
         let Some(at) = self.cpus[cpu].running else { return };
         let time = self.now.since(self.cpus[cpu].since).0;
@@ -318,7 +319,8 @@ impl Replay<'_> {
         }
     }
 
-    /// The thread goes on at once if it was woken for its next piece, and sleeps otherwise.
+    /// Ends a thread's piece of work. If it was already woken for its next piece, it continues at
+    /// once; otherwise it sleeps.
     fn end_piece(&mut self, cpu: usize, at: usize) {
         self.outcome.done[at].push(self.now);
         let thread = &mut self.threads[at];
@@ -330,7 +332,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Asks for quota. Without any, the CPU is stopped.
+    /// Returns whether a CPU is stopped. Requests quota for it first, and stops it if there is
+    /// none.
     fn stands(&mut self, cpu: usize) -> bool {
         let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) else {
             return false;
@@ -345,8 +348,8 @@ impl Replay<'_> {
         true
     }
 
-    /// Runs the next thread of a CPU that runs none, or of the CPU with the longest queue. An idle
-    /// CPU returns its slice. `wait` is the time until the CPU begins.
+    /// Runs the next thread on a CPU that runs none: of its own queue, or else of the longest queue
+    /// of another CPU. If there is none, the CPU returns its slice. It begins to work after `wait`.
     fn dispatch(&mut self, cpu: usize, wait: Ns) {
         if self.cpus[cpu].queue.is_empty() {
             let others = (0..self.cpus.len()).filter(|&other| !self.cpus[other].stopped);

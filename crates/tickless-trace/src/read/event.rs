@@ -123,7 +123,7 @@ events! {
         /// The kernel's jiffies at this moment: `expires` minus the printed timeout.
         now: Jiffy = "" by Reading::jiffies_at_start,
         function: NameId = "function",
-        /// The CPU on whose wheel it was queued, which may be another than the one that queued it.
+        /// The CPU on whose wheel the timer was queued. Another CPU may have queued it there.
         base: CpuId = "cpu" by Reading::base_at_start,
         /// Whether the timer does not wake an idle CPU, but fires once the CPU is awake anyway.
         is_deferrable: bool = "flags" by Reading::is_deferrable,
@@ -140,8 +140,8 @@ events! {
     }
     HrtimerStart "hrtimer_start" {
         timer: TimerAddr = "hrtimer",
-        /// Hard expiry, the latest time at which it should fire, on the timer's own clock. The
-        /// event device is armed for it.
+        /// Hard expiry: the latest time at which the timer should fire, on the timer's own clock.
+        /// The event device is armed for it.
         expires: Ns = "expires",
         /// Soft expiry: from here on the timer may fire if the CPU is awake anyway. Equals
         /// `expires` where the kernel did not print it.
@@ -155,7 +155,7 @@ events! {
     HrtimerCancel "hrtimer_cancel" { timer: TimerAddr = "hrtimer", }
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
-        /// The value that was written: TSC cycles, if it is the register that programs the timer.
+        /// The value that was written: TSC cycles if `register` is [`TSC_DEADLINE_REGISTER`].
         value: u64 = "val" by Reading::hex,
         register: u32 = "msr" by Reading::small_hex,
     }

@@ -3,9 +3,8 @@
 //! ftrace, trace-cmd and perf print them as text, which is read plain or as gzip.
 //!
 //! Guarantees:
-//! - A damaged line costs that line and no other. It is counted by cause in
-//!   [`Trace::problems`], with the first line that has it. Only a file without any timer event
-//!   is an error.
+//! - A damaged line costs that line and no other. The damage is counted by cause in
+//!   [`Trace::problems`], with its first line. Only a file without any timer event is an error.
 //! - A number that may have been cut off is not used. A field that the kernel did not print has a
 //!   value that means "not printed".
 //! - No input causes a panic. A trace takes 56 bytes of memory per event, plus the longest line.

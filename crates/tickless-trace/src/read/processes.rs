@@ -119,7 +119,7 @@ pub(crate) fn running() -> String {
 }
 
 /// Adds a line for each control group below a mount point that used up its quota in at least a
-/// tenth of its periods. The groups in it are part of it.
+/// tenth of its periods. A group inside such a group gets no line of its own.
 fn limits(root: &Path, text: &mut String) {
     let mut found: Vec<String> = Vec::new();
     for group in Cgroup::below(root) {

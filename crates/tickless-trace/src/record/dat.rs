@@ -71,7 +71,7 @@ fn write_buffers(
     out.flush()
 }
 
-/// Copies the pages of one CPU's buffer. Returns how many bytes these are.
+/// Copies the pages of one CPU's buffer to `out`. Returns the number of copied bytes.
 fn copy_pages(buffer: &Path, page: usize, out: &mut impl Write) -> io::Result<u64> {
     // A reader of an empty buffer would wait for more events.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -90,7 +90,8 @@ fn copy_pages(buffer: &Path, page: usize, out: &mut impl Write) -> io::Result<u6
     }
 }
 
-/// Reads a small file whose second read returns nothing, even if the first one had no room for all.
+/// Reads a small tracefs file with a single call. A second read of such a file would return
+/// nothing, even if the first one had no room for all.
 fn read_once(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 1 << 16];
     let read = File::open(path)?.read(&mut bytes)?;

@@ -139,9 +139,9 @@ impl Recording {
     }
 
     /// Writes the trace, and behind it which threads belong to which process. Returns the CPUs on
-    /// which the kernel recorded nothing of the idle thread, and lists them too. `before` must be
-    /// read before the recording starts. The list is empty if events were dropped, since those of
-    /// the idle threads may be among them.
+    /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too.
+    /// `before` must be read before the recording starts. The list is empty if events were dropped,
+    /// since those of the idle threads may be among them.
     pub fn write(
         &self,
         recorded: &str,

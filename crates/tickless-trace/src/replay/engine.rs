@@ -99,7 +99,8 @@ struct Engine<'s> {
     /// If the policy defers the programming of devices: for each CPU, the time at which its device
     /// must be programmed at the latest.
     deferred: Option<RefCell<Vec<Ns>>>,
-    /// The engine's own ticks. Their timers are behind those of the script, one for each CPU.
+    /// The engine's own ticks. Their timers, one for each CPU, are numbered after those of the
+    /// script.
     ticks: Option<OtherTicks<'s>>,
     is_idle: Vec<bool>,
 }
@@ -363,8 +364,8 @@ impl<'s> Engine<'s> {
         *inferred = inferred.plus(self.device(cpu).since(before));
     }
 
-    /// Counts a timer that fires. Returns what its callback requests, without what the trace has of
-    /// it: the engine's own ticks restart.
+    /// Counts a timer that fires. Returns a restart for the engine's own ticks, and `Done` for
+    /// recorded timers, whose restarts the caller takes from the trace.
     fn fired(&self, firing: &Firing<ReplayPlatform>) -> CallbackResult {
         let mut seen = self.seen.borrow_mut();
         let number = firing.task as usize;

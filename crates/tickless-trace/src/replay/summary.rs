@@ -20,7 +20,8 @@ use tickless_core::time::CpuId;
 pub struct Summary {
     pub trace: TraceFacts,
     pub policies: Vec<PolicyResult>,
-    /// What other ticks would have cost, from [`other_ticks`](super::other_ticks); empty at first.
+    /// What ticks of other rates would have cost. [`other_ticks`](super::other_ticks) computes
+    /// these; empty until then.
     pub ticks: Vec<TickResult>,
     pub operations: OperationCounts,
     pub cancelled_percent: f64,

@@ -15,7 +15,7 @@ pub(in crate::replay) struct Turn {
     pub(in crate::replay) at: Ns,
     pub(in crate::replay) cpu: CpuId,
     pub(in crate::replay) is_idle: bool,
-    /// How long the CPU is idle: from here on, or until here.
+    /// How long the CPU is idle from `at` on, or was idle until `at`.
     pub(in crate::replay) lasts: Ns,
 }
 

@@ -104,7 +104,7 @@ impl Interrupt {
         }
     }
 
-    /// Updates the interrupt's callback and current time from a record in it.
+    /// Updates the interrupt's callback and current time from a record inside the interrupt.
     pub(super) fn follow(&mut self, record: &Record, at: Ns, now: Option<Ns>) {
         match record.event {
             Event::HrtimerExpireEntry { timer, .. } => {

@@ -45,8 +45,8 @@ pub(super) struct Script {
     pub(super) ops: Vec<Op>,
     pub(super) starts: Vec<Start>,
     pub(super) families: Vec<Family>,
-    /// By timer: whether it ends the time slices of the scheduler. Linux 7.1 treats this timer as
-    /// lazy: the device is not programmed when it is cancelled or moves later.
+    /// For each timer, whether it ends the time slices of the scheduler. Linux 7.1 treats this
+    /// timer as lazy: the device is not programmed when it is cancelled or moves later.
     pub(super) slices: Vec<bool>,
     /// Timers that were pending when the recording began, with assumed starts.
     pub(super) pending_at_start: Vec<Start>,

@@ -16,8 +16,8 @@
 //! come in between. However, no wheel timer expires without its `timer_cancel`.
 //!
 //! The two records are microseconds apart. A real cancel with a start right after it looks like a
-//! restart, unless the kernel prints `was_armed`. If it is wrongly taken for one, the replay
-//! differs by at most one write to the event device.
+//! restart, unless the kernel prints `was_armed`. If such a cancel is wrongly taken for a part of a
+//! restart, the replay differs by at most one write to the event device.
 
 use super::timers::Timers;
 use crate::read::{Event, Record, Trace};
