@@ -55,8 +55,8 @@ impl Plan {
         next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
     }
 
-    /// Records a wakeup of the calling thread at `now` for `deadline`. If it is too late, stops the
-    /// measurement of all threads.
+    /// Records a wakeup of the calling thread at `now` for `deadline`. If the wakeup is too late,
+    /// stops the measurement of all threads.
     pub fn count(&self, tally: &mut Tally, now: Instant, deadline: Instant) {
         if let Some(sample) = self.break_at.as_ref().and_then(|it| it.check(now, deadline)) {
             tally.broke = Some(sample);

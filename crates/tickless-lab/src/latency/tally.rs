@@ -71,7 +71,7 @@ impl Tally {
 pub struct Slice {
     pub tally: Tally,
     pub usage: Usage,
-    /// The tally of each turn, if there were several.
+    /// The tally of each turn, if the measurement had several turns.
     pub turns: Vec<Tally>,
 }
 

@@ -73,12 +73,12 @@ impl Tools {
     }
 }
 
-/// Returns the duration up to which the shorter ones together take half of the time.
+/// Returns the duration for which all shorter durations together take half of the total time.
 ///
-/// A timer that is not the first to expire writes no device. Shortly before a tick, which comes
-/// first, a near timer is like a far one, and very many of these short pairs fit in: at 250 Hz they
-/// are seven of ten pairs, so the mean would be a third of what a pair of writes takes. They take a
-/// thirteenth of the time.
+/// A pair is an arming and a disarming. Only the timer that expires first writes the device.
+/// Shortly before a tick, which then expires first, a pair writes nothing and is short, so many fit
+/// in: at 250 Hz they are seven of ten, and the mean would be a third of what a pair with writes
+/// takes. The short pairs take only a thirteenth of the total time.
 fn middle_of_time(mut durations: Vec<f64>) -> f64 {
     durations.sort_by(f64::total_cmp);
     let half = durations.iter().sum::<f64>() / 2.0;

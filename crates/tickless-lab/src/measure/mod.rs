@@ -48,8 +48,8 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`: makes an error of the operating system's. `what` names the request, and what
-    /// the user can do if it is refused.
+    /// Returns a function for `map_err` that wraps an error of the operating system. `what` names
+    /// the request, and what the user can do if it is refused.
     pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LabError {
         move |error| LabError::System { what, error: error.into() }
     }

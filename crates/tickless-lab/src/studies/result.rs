@@ -96,12 +96,12 @@ pub fn value(cells: &[Cell], id: &str) -> f64 {
 /// returns its value.
 pub type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
 
-/// A table of figures whose names differ in the last word alone. Its rows are the beginnings of the
-/// names, and its columns the last words.
+/// A table of figures that are named `row.column`: the last dot of a name separates the two. Each
+/// element is the name of a row, and its figures.
 pub type Grid<'a> = Vec<(&'a str, Vec<&'a Cell>)>;
 
-/// Splits figures into tables, where at least two rows have the same two or more columns, and
-/// single figures. A row with published figures is not put into a table.
+/// Splits figures into tables and single figures. At least two rows with the same columns make a
+/// table, if these are two or more. A row with published figures is not put into a table.
 pub fn grids<'a>(cells: &[&'a Cell]) -> (Vec<Grid<'a>>, Vec<&'a Cell>) {
     let split = |cell: &'a Cell| cell.id.rsplit_once('.').unwrap_or(("", &cell.id));
     let mut rows: Grid<'a> = Vec::new();

@@ -112,7 +112,7 @@ fn remove(group: &Path) {
     remove_after(group, || ());
 }
 
-/// Tries to remove the group for at most a second, and calls `before` each time.
+/// Tries to remove the group for at most a second, and calls `before` before each try.
 fn remove_after(group: &Path, before: impl Fn()) {
     // A thread that has just ended may still be in the group for a moment.
     for _ in 0..1000 {
@@ -126,7 +126,8 @@ fn remove_after(group: &Path, before: impl Fn()) {
 
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
-    // Each time, because a thread that has just started may enter its group in between.
+    // Called before each try, because a thread of this process that has just started may enter its
+    // group in between.
     let leave = || drop(fs::write(&root, std::process::id().to_string()));
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     made.iter().for_each(|group| remove_after(group, leave));

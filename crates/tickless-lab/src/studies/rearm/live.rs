@@ -34,8 +34,8 @@ struct Variant {
 impl Variant {
     fn writes(&self, trips: u32) -> Option<Band> {
         self.guard.map(|guard| match guard.policy {
-            // Not zero: on a busy machine the driver may check the first deadline only during the
-            // measurement, which also writes to the device.
+            // The limit is not zero: on a busy machine the driver may check the first deadline only
+            // during the measurement, and this check also writes to the device.
             Policy::Lazy => Band::at_most((2.0 / f64::from(trips)).max(0.001)),
             _ => Band::at_least(2.0),
         })

@@ -1,5 +1,6 @@
-//! The designs that the study compares: the library's, also without its bias and with a rule that
-//! ignores what the bias costs; and three that other runtimes use.
+//! The designs that the study compares. A lock's *bias* lets the thread that uses the lock most
+//! take it without an atomic exchange. Three designs are the library's: with the bias, without it,
+//! and with a rule that ignores what the bias costs. Three are those of other runtimes.
 //!
 //! | contender | design | as in |
 //! |---|---|---|
@@ -211,7 +212,7 @@ impl Timers for Wheels {
         let (Some(counted), Some(slots)) = (&self.counted, slots) else { return };
         for slot in slots {
             counted.memory.give_back(slot);
-            // The set is open, so this is never its last user.
+            // The set of timers is still open, so this user is never its last one.
             let _ = counted.users.remove(cpu);
         }
     }
@@ -225,14 +226,15 @@ impl Timers for Wheels {
     }
 }
 
-/// One timer of `heaps`: its lock and state on a line.
+/// A timer of the design `heaps`, with its lock word on a cache line of its own.
 pub struct HeapTimer {
     lock: Line<SimWord>,
     heap: Cell<Option<usize>>,
     is_stopped: Cell<bool>,
 }
 
-/// A heap of one CPU. Only costs are simulated: nothing comes due in a simulated run.
+/// The heap of one CPU's timers. It is not sorted: no timer comes due in a run, so only the costs
+/// of the operations are simulated.
 struct Heap {
     lock: SimLock<()>,
     timers: RefCell<Vec<Rc<HeapTimer>>>,
@@ -246,7 +248,7 @@ struct HeapWords {
 
 struct Heaps(Vec<Heap>);
 
-/// The work of a check of one timer in a clean-up.
+/// The time in which `clean_up` checks one timer.
 const CHECK: Ps = Ps::from_ns(Ns(5));
 
 impl Heaps {
@@ -275,7 +277,7 @@ impl Heaps {
                 if timer.is_stopped.take() {
                     words.stopped.fetch_add(u64::MAX);
                 }
-                // Every new time is later than those of earlier timers, so it is not written.
+                // Every new time is later than those of earlier timers, so this word is only read.
                 words.earliest_change.load(Ordering::Relaxed);
                 false
             }
@@ -300,8 +302,8 @@ impl Heaps {
         self.clean_up();
     }
 
-    /// Removes the stopped timers of this CPU's heap if they are more than a quarter, as Go's
-    /// scheduler does at its next turn.
+    /// Removes the stopped timers of this CPU's heap if they are more than a quarter of its timers,
+    /// as Go's scheduler does at its next turn.
     fn clean_up(&self) {
         let heap = &self.0[cpu()];
         let stopped = heap.words.0.stopped.load(Ordering::Relaxed);

@@ -20,7 +20,7 @@ const STOLEN: [u64; 4] = [0, 10, 100, 500];
 const DEADLINE: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(60);
 
-/// An operation that takes longer was interrupted: it does not count.
+/// An operation that takes longer than this was interrupted, and does not count.
 const INTERRUPTED_NS: f64 = 50_000.0;
 
 struct Connection {
@@ -62,7 +62,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(result)
 }
 
-/// Returns the nanoseconds in timers of one request.
+/// Returns the time that one request spends in timers, in nanoseconds.
 fn serve(watch: &Stopwatch, cpus: [usize; 2], stolen: u64, requests: u64) -> Result<f64, LabError> {
     let timers = Timers::builder().start()?;
     let queues = [(); 2].map(|()| Queue::default());

@@ -2,10 +2,11 @@
 //!
 //! Each CPU has a worker, some connections, and a queue of requests. A request has four steps: it
 //! arms its deadline, pushes the connection's idle timeout out, cancels the deadline, and ends.
-//! After each step it goes to another CPU, drawn at random, with the probability that the case
-//! names. A connection stays where its last request has ended. A worker without requests begins one
-//! on one of its connections: which, follows Zipf's law, by how recently they were used. Every 16th
-//! request closes the connection and opens another.
+//! After each step the request goes to another CPU, drawn at random, with the probability in
+//! [`Case::stolen`]. A connection stays on the CPU on which its last request has ended. A worker
+//! without requests begins one on one of its connections. It draws the connection by Zipf's law:
+//! the more recently one was used, the more often. Every 16th request closes the connection and
+//! opens another.
 //!
 //! The queues and the connections' own data take no simulated time: what remains beside the
 //! server's own work is the time in timers, interrupts and drivers included.
@@ -29,7 +30,7 @@ pub struct Case {
     pub contender: Contender,
     /// How many of 1,000 steps happen on another CPU than the step before.
     pub stolen: u64,
-    /// For how long the figures are taken, after half as long to warm up.
+    /// The simulated time in which figures are taken, after a warm-up of half that time.
     pub span: Ns,
 }
 
@@ -182,7 +183,8 @@ impl Server {
     }
 }
 
-/// Draws a place from 0 to `count` - 1: place `n` is as frequent as 1 / (n + 1), as by Zipf's law.
+/// Draws a place from 0 to `count` - 1: the frequency of place `n` is in proportion to 1 / (n + 1)
+/// (Zipf's law).
 pub fn zipf(count: u64, random: &mut Random) -> u64 {
     let share = random.below(1 << 32) as f64 / (1_u64 << 32) as f64;
     ((count as f64 + 1.0).powf(share) as u64).saturating_sub(1).min(count.saturating_sub(1))
@@ -243,8 +245,8 @@ fn start(machine: &mut Machine, server: &Rc<Server>, cpus: u16, seed: u64) -> io
 }
 
 impl Server {
-    /// Lets the worker have the bias of its base. Where nothing is stolen, a thread earns it early
-    /// in its life: on a large machine after a second, which is not simulated.
+    /// Lets the worker earn the bias of its base's lock before the run. Where nothing is stolen, a
+    /// real thread earns it early: after a second on a large machine, which is not simulated.
     fn earn_bias(&self, cpu: CpuId) {
         if self.process.rule() == BiasRule::Fixed(2) {
             let connection = self.open(cpu);

@@ -21,7 +21,7 @@ const STOLEN: [u64; 5] = [0, 1, 10, 100, 500];
 
 const SEED: u64 = 1;
 
-/// What is simulated of one number of CPUs.
+/// One simulated run: the number of CPUs, the design, the stolen of 1,000 steps, and the outcome.
 type Point = (u16, Contender, u64, Outcome);
 
 const COLUMNS: [Column<Outcome>; 5] = [
@@ -88,7 +88,7 @@ fn points(like: &Spec, cpus: &[u16], cases: &[Case]) -> io::Result<Vec<Point>> {
     let runs: Vec<(&Sized, Case)> =
         sizes.iter().flat_map(|size| cases.iter().map(move |&case| (size, case))).collect();
     let point = |(Sized { cpus, spec, .. }, case): (&Sized, Case)| {
-        // Fewer CPUs serve fewer requests in a time.
+        // Fewer CPUs serve fewer requests in the same time, so simulate them for longer.
         let times = (u64::from(60 / cpus)).clamp(1, 20);
         let case = Case { span: Ns(case.span.0 * times), ..case };
         Ok((*cpus, case.contender, case.stolen, model::run(spec, case, SEED)?))
@@ -131,7 +131,7 @@ fn value(points: &[Point], cpus: u16, contender: Contender, stolen: u64) -> f64 
     points.iter().find(is_it).map_or(f64::NAN, |point| point.3.time_per_request)
 }
 
-/// By what the time per request grows from the fewest CPUs to the most.
+/// Returns how many times longer a request takes with the most CPUs than with the fewest.
 fn growth(points: &[Point], [fewest, most]: [u16; 2]) -> Vec<Cell> {
     let grow = |contender: Contender| {
         let at = |cpus| value(points, cpus, contender, 100);
@@ -144,7 +144,8 @@ fn growth(points: &[Point], [fewest, most]: [u16; 2]) -> Vec<Cell> {
     cells.filter(|cell| !cell.value.is_nan()).collect()
 }
 
-/// The time with a bias over that without, where it is worst.
+/// Returns the time per request with a bias divided by the time without, at the point where this
+/// ratio is worst.
 fn over_unbiased(runs: [&[Point]; 2]) -> [Cell; 2] {
     [Ours, Fixed].map(|contender| {
         let over = |points: &[Point]| {

@@ -31,12 +31,13 @@ pub fn word(value: u64) -> SimWord {
     SimWord::new(value)
 }
 
-/// When a thread gets the bias of a lock.
+/// When a thread gets the bias of a lock, with which it takes the lock without an atomic exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BiasRule {
     /// As on a system without membarrier(2).
     Never,
-    /// After this many times in a row, whatever a revocation costs.
+    /// After it has taken the lock this many times in a row, whatever a revocation of the bias
+    /// costs.
     Fixed(u64),
     /// The library's rule.
     ByCost,
@@ -55,7 +56,7 @@ pub struct Process {
 
 struct PerCpu {
     slots: [Line<ThreadSlot<SimBarriers>>; 2],
-    /// Which of the threads have ever earned a bias. Only these use their slots.
+    /// Which of the CPU's two threads have ever earned a bias. Only these use their slots.
     has_slot: [Cell<bool>; 2],
     /// The fibers of the worker and of the driver.
     fibers: [Cell<Option<FiberId>>; 2],
@@ -154,7 +155,7 @@ impl Process {
         &self.cpus[engine::here().index() % self.cpus.len()].0
     }
 
-    /// Returns the name of the running thread's slot.
+    /// Returns the number that names the running thread's slot.
     fn thread(&self) -> u64 {
         let cpu = engine::here().index() % self.cpus.len();
         2 * cpu as u64 + 1 + u64::from(self.here().is_driving.get())
@@ -166,7 +167,7 @@ impl Process {
         &self.cpus[at / 2].0.slots[at % 2].0
     }
 
-    /// Gives a thread its slot; returns its name.
+    /// Gives a thread its slot. Returns the number that names the slot.
     fn take_slot(&self, name: u64) -> u64 {
         self.has_slot(name).set(true);
         name
@@ -200,7 +201,7 @@ impl Process {
         }
     }
 
-    /// The main loop of a driver thread, as in the library: `expire` fires what is due.
+    /// The main loop of a driver thread, as in the library: `expire` fires the timers that are due.
     pub fn drive(&self, base: CpuId, expire: impl Fn()) {
         let bell = &self.bells[base.index()].0;
         bell.begin();
