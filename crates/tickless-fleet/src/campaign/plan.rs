@@ -21,7 +21,8 @@ pub struct Plan {
     pub version: String,
     pub campaign: Campaign,
     pub base: PathBuf,
-    /// For each table of the campaign: the files that it names.
+    /// One entry for each table of the campaign's file: the machine files and traces that it
+    /// requests.
     tables: Vec<Table>,
 }
 
