@@ -117,7 +117,8 @@ fn within(effort: Effort, run: impl FnOnce() -> Verdict + Send + 'static) -> Ver
     })
 }
 
-/// Returns the result of a thread, or `None` if it panicked or took too long, as timers may.
+/// Runs `run` on a thread of its own, because the timers under test may panic or hang. Returns its
+/// result, or `None` if it panicked or took longer than `limit`.
 fn on_a_thread<R: Send + 'static>(
     limit: Duration,
     run: impl FnOnce() -> R + Send + 'static,

@@ -102,9 +102,9 @@ pub enum Cancel {
     /// The timers cannot be cancelled. The suite never calls `cancel`, and calls `push_out` only if
     /// arming a pending timer moves it ([`Timers::ARM_REPLACES`]).
     None,
-    /// A cancelled timer does not fire. The result means nothing.
+    /// A cancelled timer does not fire. What `cancel` returns means nothing.
     Silent,
-    /// A cancelled timer does not fire, and the result is whether it was pending.
+    /// A cancelled timer does not fire, and `cancel` returns whether the timer was pending.
     Reports,
 }
 
@@ -113,8 +113,8 @@ pub enum Cancel {
 pub enum NextEvent {
     /// There is none.
     None,
-    /// No timer is due before the returned time. A driver that wakes up then may find nothing to
-    /// fire.
+    /// No timer is due before the time that `next_event` returns. A driver that wakes up then may
+    /// find nothing to fire.
     Bound,
     /// At the time that `next_event` returns, a timer is due. It returns `None` if and only if no
     /// timer is pending.
