@@ -99,7 +99,7 @@ impl Command for QuotaArgs {
     }
 }
 
-/// The headings of the table, and what they are in the page.
+/// The headings of the table's columns, in the terminal and on the HTML page.
 const HEADER: [&str; 11] = [
     "CPUs",
     "limit",

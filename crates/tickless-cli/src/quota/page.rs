@@ -44,7 +44,8 @@ pub(super) fn page(prediction: &Prediction) -> io::Result<String> {
     Ok(sheet::document(&format!("Tickless: limits for {}", prediction.file), &body))
 }
 
-/// Draws a figure over the limit, with a line for each other setting.
+/// Draws a plot of a figure over the CPU limit, with a line for each number of CPUs, period and
+/// burst.
 fn curve(
     prediction: &Prediction,
     id: &'static str,

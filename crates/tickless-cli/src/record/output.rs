@@ -51,7 +51,8 @@ impl Output {
         })
     }
 
-    /// Has `write` replace the content of the file itself, which is neither buffered nor packed.
+    /// Lets `write` replace the content of the file. It gets the file itself, without buffer and
+    /// gzip.
     pub(crate) fn replace_file(
         self,
         write: impl FnOnce(&File) -> Result<(), RecordError>,
@@ -97,7 +98,8 @@ mod tests {
     use flate2::read::GzDecoder;
     use std::io::Read;
 
-    /// An abandoned file is removed only if it is new.
+    /// Goal: the name selects gzip, former content is replaced, and a file that is abandoned
+    /// without a recording is removed only if it is new.
     #[test]
     fn the_name_selects_gzip_and_former_content_is_replaced() {
         let path = |name| {

@@ -39,7 +39,7 @@ fn text(
     for column in printed.column_iter_mut() {
         column.set_padding((0, 1));
     }
-    // A number of a process is never split.
+    // The column of process numbers is never narrowed, so that no number is broken into two lines.
     if let Some(pid) = printed.column_mut(numbers_from(by)) {
         pid.set_constraint(ColumnConstraint::ContentWidth);
     }

@@ -169,7 +169,7 @@ impl Serialize for Waits<'_> {
     }
 }
 
-/// Rows in the table; the other forms have all.
+/// The most rows that the printed table shows. The report's other formats have all rows.
 const ROWS: usize = 30;
 
 impl Results for Waits<'_> {

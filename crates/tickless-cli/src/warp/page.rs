@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tickless_lab::report::sheet;
 use tickless_warp::report::{Report, Row};
 
-/// Rows of the timeline; the table has all.
+/// The most rows that the timeline shows. The page's table has all rows.
 const LANES: usize = 40;
 const LANE_HEIGHT: usize = 18;
 const WIDTH: f64 = 900.0;
