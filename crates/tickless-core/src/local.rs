@@ -4,14 +4,14 @@
 //!
 //! # Guarantees
 //!
-//! - A timer never fires early. A coarse timer is late by at most 13 % of its distance when it was
-//!   armed, plus a tick. A precise timer fires with the first advance after its deadline.
+//! - A timer never fires early. A coarse timer is late by at most 13 % of the time from its arming
+//!   to its deadline, plus a tick. A precise timer fires with the first advance after its deadline.
 //! - Timers that come due at the same instant fire in the order in which they were armed. A timer
 //!   that was pushed out, or cancelled and armed again, may fire anywhere among them.
 //! - [`next_event`](LocalTimers::next_event) is never late. It is early where all timers of a
 //!   bucket, a list of timers that come due together, were pushed out or cancelled: an advance at
-//!   that time moves them and fires nothing. A timer beyond the last level of the wheel, 12 days
-//!   with a tick of 1 ms, causes a wakeup every 12 days in any case.
+//!   that time moves these timers and fires nothing. A timer beyond the last level of the wheel, 12
+//!   days with a tick of 1 ms, causes a wakeup every 12 days in any case.
 //! - With [`PushOut::Eager`] the order is exact, the next event is exact within these 12 days, and
 //!   every arming moves its timer.
 //! - Deadlines are 64-bit nanoseconds. At no distance does a timer fire early or get lost.
@@ -57,11 +57,11 @@ use wheel::LocalWheel;
 pub enum LocalError {
     /// The timer has been removed, or its key belongs to another set of timers.
     NoSuchTimer,
-    /// The class belongs to another set of timers.
+    /// The class (a group of timers with one duration) belongs to another set of timers.
     NoSuchClass,
     /// There is no room: there are 2^29 coarse timers, 2^29 precise timers or 2^16 classes already.
     Full,
-    /// The factor of a class is negative, infinite or not a number.
+    /// The factor for the duration of a class is negative, infinite or not a number.
     BadFactor,
 }
 
@@ -160,7 +160,7 @@ impl<T> LocalTimers<T> {
         Ok(Key::of_precise(slot))
     }
 
-    /// Cancels a timer, removes it, and returns its value. `None` if it has been removed.
+    /// Cancels a timer, removes it, and returns its value. `None` if it has been removed already.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
         self.cancel(key).ok()?;
@@ -204,7 +204,7 @@ impl<T> LocalTimers<T> {
         self.wheel.pending() + self.heap.pending()
     }
 
-    /// Returns the current time: the latest that was passed to [`advance`](Self::advance).
+    /// Returns the current time: the latest one that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
         self.now.into()
     }
@@ -249,8 +249,8 @@ impl<T> LocalTimers<T> {
     }
 
     /// Arms a timer, pending or not, to fire anywhere between `soft` and `hard`: a precise timer
-    /// causes no wakeup before `hard`, but fires if something else wakes the loop after `soft`. For
-    /// a coarse timer `soft` is the deadline.
+    /// makes the event loop wake at `hard`, but fires earlier if something else wakes the loop
+    /// after `soft`. For a coarse timer `soft` is the deadline.
     ///
     /// # Errors
     ///

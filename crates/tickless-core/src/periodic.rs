@@ -1,11 +1,11 @@
-//! Periods: expiry = initial + N x period, exactly, for every N: no error accumulates.
+//! Expiries of periodic timers: initial + N x period, exactly, so that no error accumulates.
 
 use crate::time::{Ns, Window};
 
 /// Moves a window by whole periods until it begins after `now`.
 ///
-/// Returns the window and the number of periods: 0 if the window had not begun, 1 if it was on
-/// time, more if expiries were missed. Both ends move by the same time, so that the phase and the
+/// Returns the window and the number of periods by which it moved: 0 if it had not begun, 1 if no
+/// expiry was missed, otherwise more. Both ends move by the same time, so that the phase and the
 /// slack chosen at the start are kept. A period of zero counts as one nanosecond. At the end of the
 /// 64-bit range the window stops at [`Ns::NEVER`].
 pub fn forward(window: Window, now: Ns, period: Ns) -> (Window, u64) {

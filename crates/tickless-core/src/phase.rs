@@ -38,15 +38,15 @@ use core::time::Duration;
 /// How a periodic timer's phase is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Phase {
-    /// Expiries at the multiples of the period on the clock: all aligned timers of one period share
-    /// a wakeup.
+    /// The timer expires at the multiples of the period on the clock: all aligned timers of one
+    /// period share a wakeup.
     Aligned,
-    /// As far as possible from the other timers of the same period that have a phase policy.
+    /// The timer expires as far as possible from others of its period that have a phase policy.
     Spread,
-    /// Random, but repeatable: from the same seed, the n-th timer of a period always gets the same
-    /// phase.
+    /// The phase is random, but repeatable: from the same seed, the n-th timer of a period always
+    /// gets the same phase.
     Random(u64),
-    /// This long after the multiples of the period; less than one period.
+    /// The timer expires this long after each multiple of the period. Shorter than one period.
     Fixed(Duration),
 }
 
@@ -58,7 +58,7 @@ pub enum PhaseError {
     PeriodZero,
     /// The period is longer than [`PERIOD_MAX`].
     PeriodTooLong(Duration),
-    /// A fixed phase that is not below its period.
+    /// A fixed phase is not shorter than the timer's period.
     BeyondPeriod {
         /// The requested phase.
         phase: Duration,
@@ -89,8 +89,8 @@ impl fmt::Display for PhaseError {
 
 impl core::error::Error for PhaseError {}
 
-/// A phase that a timer uses: its place among the timers of the same period. Return it to
-/// [`Phases::leave`]: a dropped slot stays taken.
+/// A phase that a timer uses: its place among the timers of the same period. Return the slot to
+/// [`Phases::leave`], because the phase of a dropped slot stays in use.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a slot that is not handed back stays taken"]
 pub struct PhaseSlot {
@@ -112,7 +112,7 @@ impl PhaseSlot {
     }
 
     /// Returns the first expiry after `now`, at most a period later; [`Ns::NEVER`] at the end of
-    /// the range.
+    /// the clock's range.
     pub fn first_after(&self, now: Ns) -> Ns {
         let multiple = now.0 - now.0 % self.period.0;
         let this_round = Ns(multiple).after(self.phase);
@@ -213,9 +213,9 @@ struct Circle {
     origin: Turn,
     /// The phases in use, with the number of timers at each.
     taken: BTreeMap<Turn, usize>,
-    /// The gaps between neighbours, each as a pair: its size minus one, so that a full turn fits in
-    /// 64 bits, and its rank among gaps of that size, from which its start is computed. The last
-    /// gap in the set is divided next.
+    /// The gaps between neighbouring phases, each as a pair: its size minus one, so that a full
+    /// turn fits in 64 bits, and its rank among gaps of that size, from which its start is
+    /// computed. The last gap in the set is divided next.
     gaps: BTreeSet<(u64, u64)>,
     timers: usize,
     /// The number of timers that were ever added, so that two random phases from one seed differ.
@@ -280,8 +280,8 @@ impl Circle {
         }
     }
 
-    /// Returns the phases in use before and after `at` on the circle of the period: `at` itself if
-    /// it is the only one.
+    /// Returns the phases in use before and after `at` on the circle of the period; `at` itself for
+    /// both if it is the only one.
     fn neighbours(&self, at: Turn) -> (Turn, Turn) {
         let before = self.taken.range(..at).next_back().or_else(|| self.taken.last_key_value());
         let behind = self.taken.range((Excluded(at), Unbounded)).next();

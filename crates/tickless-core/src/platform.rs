@@ -41,11 +41,11 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// How many times a canceller checks whether a callback has returned, before it parks.
     const SPINS: u32 = 100;
 
-    /// The current time of the clock on which deadlines are given.
+    /// Returns the current time of the clock on which deadlines are given.
     fn now(&self) -> Ns;
 
-    /// The CPU on which the caller runs. The caller may have moved to another CPU by the time this
-    /// returns.
+    /// Returns the CPU on which the caller runs. The caller may have moved to another CPU by the
+    /// time this function returns.
     fn here(&self) -> CpuId;
 
     /// Programs a CPU's event device. Called under the lock of that CPU's base, so that the device
@@ -63,7 +63,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
 
     /// Sleeps while `word` holds `value`. May return early: the caller checks again. Called without
     /// a lock. The words on which threads park are counters, so a changed word means that the wait
-    /// may be over.
+    /// may have ended.
     fn park(&self, word: &Self::ParkingWord, value: u32);
 
     /// Wakes all threads that are parked on `word`, which has just changed. Called without a lock.

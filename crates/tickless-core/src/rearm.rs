@@ -42,7 +42,7 @@ pub enum Locality {
     Remote,
 }
 
-/// The state of a device and its handler.
+/// The state of an event device and its handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// The device waits for `armed`.
@@ -98,7 +98,7 @@ impl Device {
         self.policy
     }
 
-    /// The time for which the device is armed; [`Ns::NEVER`] in the handler.
+    /// Returns the time for which the device is armed; [`Ns::NEVER`] while the handler runs.
     pub fn armed(&self) -> Ns {
         self.armed
     }

@@ -44,7 +44,7 @@ use crate::time::CpuId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Life(u64);
 
-/// The bits of the state, of which at most one is set. None of them: idle.
+/// The bits of the state, of which at most one is set. If none is set, the timer is idle.
 const STATE: u64 = PENDING | MIGRATING;
 const IDLE: u64 = 0;
 const PENDING: u64 = 1;
@@ -248,11 +248,11 @@ impl Life {
 /// in the event device's handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FiresIn {
-    /// In the event device's handler: at once, but the callback delays the base's other timers, and
-    /// in a kernel all other work of its CPU. Linux calls such timers hard.
+    /// The callback runs in the event device's handler: at once, but it delays the base's other
+    /// timers, and in a kernel all other work of its CPU. Linux calls such timers hard.
     #[default]
     Handler,
-    /// In the expiry thread, like all coarse timers. Linux calls such timers soft.
+    /// The callback runs in the expiry thread, as all coarse ones do. Linux calls such timers soft.
     Thread,
 }
 
@@ -261,8 +261,8 @@ pub enum FiresIn {
 pub(crate) enum Lane {
     /// In the queue.
     Queued,
-    /// Outside the queue: armed for a time that the handler's last pass over the queue had already
-    /// covered. The next pass moves the timer to the queue before it fires any.
+    /// The timer is outside the queue: it was armed for a time that the handler's last pass over
+    /// the queue had already covered. The next pass moves it to the queue before any timer fires.
     Late,
 }
 
@@ -301,9 +301,9 @@ impl Held {
 pub enum PendingIn {
     /// On a level of the wheel.
     Level(u8),
-    /// In the wheel, on the list of timers that are due and have not fired yet.
+    /// The timer is in the wheel, on the list of timers that are due and have not fired yet.
     Due,
-    /// In the queue of the precise timers whose callbacks run in this place.
+    /// The timer is in the queue of the precise timers whose callbacks run in this place.
     Queue(FiresIn),
 }
 

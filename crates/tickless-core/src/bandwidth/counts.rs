@@ -7,8 +7,8 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// The amount that refills have added, including `expired`. What is neither `used` nor
-    /// `expired` is still in the pool or with the members.
+    /// The amount that refills have added to the group, including `expired`. The part that is
+    /// neither `used` nor `expired` is still in the pool or with the members.
     pub refilled: u128,
     /// The amount that members have used.
     pub used: u128,

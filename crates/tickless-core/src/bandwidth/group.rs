@@ -130,7 +130,7 @@ impl Group {
         self.counts
     }
 
-    /// Returns the amount in the pool and with the members; negative if more is owed than held.
+    /// Returns the sum of the pool and all members' balances. Negative if debts are larger.
     pub fn held(&self) -> i128 {
         self.pool + self.lent
     }
@@ -213,8 +213,8 @@ impl Group {
         Ok(is_there)
     }
 
-    /// Returns when [`try_take`](Group::try_take) will succeed if no member asks for more until
-    /// then, as far as it depends on refills. Fails as `try_take` does.
+    /// Returns when the refills will have added enough for [`try_take`](Group::try_take) to
+    /// succeed, if no member asks for more until then. Fails as `try_take` does.
     pub fn available_at(&self, amount: u64, now: Ns) -> Result<Ns, AskError> {
         let most = self.settings.most();
         if amount > most {
@@ -229,9 +229,9 @@ impl Group {
         Ok(refilled_at(missing, quota, self.next, period, now))
     }
 
-    /// Lets callers take from the pool without a lock until the next refill. While a member waits,
-    /// they can take nothing. Until [`close`](Group::close) is called, no other method may be
-    /// called.
+    /// Lets callers take amounts from `permits` without the group's lock until the next refill. If
+    /// a member waits, they can take nothing. Until [`close`](Group::close) is called, no other
+    /// method of the group may be called.
     pub fn open<W: Word>(&mut self, permits: &Permits<W>) {
         let is_free = self.waiting() == 0;
         // The cast is exact: the pool holds at most the capacity, which is at most `AMOUNT_MAX`.
@@ -239,8 +239,8 @@ impl Group {
         permits.open(self.opened, self.next);
     }
 
-    /// Closes the pool that [`open`](Group::open) opened, and counts the amount that callers took
-    /// as used. Returns whether it was open.
+    /// Closes the permits that [`open`](Group::open) opened, and counts the amount that callers
+    /// took from them as used. Returns whether they were open.
     pub fn close<W: Word>(&mut self, permits: &Permits<W>) -> bool {
         let Some(left) = permits.close() else { return false };
         let taken = self.opened - left;
@@ -262,7 +262,7 @@ impl Group {
     }
 
     /// Removes a member, which may be waiting. The pool takes over its balance or its debt.
-    /// Afterwards, call [`pop_released`](Group::pop_released), as after [`rest`](Group::rest).
+    /// Afterwards, call [`pop_released`](Group::pop_released): it may release waiting members.
     pub fn leave(&mut self, id: MemberId) {
         let Some(slot) = self.slot(id) else { return };
         let (balance, state) = (slot.balance, slot.state);
@@ -278,8 +278,8 @@ impl Group {
         }
     }
 
-    /// Removes from the pool what exceeds the capacity, after a refund. Members keep their
-    /// balances.
+    /// Removes from the pool the amount by which the group exceeds its capacity after a refund.
+    /// Members keep their balances.
     fn expire_excess(&mut self) {
         let over = (self.held() - self.capacity()).clamp(0, self.pool.max(0));
         self.pool -= over;

@@ -1,4 +1,4 @@
-//! Periods: their limits, and the number of periods that have passed.
+//! Refill periods: the shortest and the longest, and how many of them have passed at a given time.
 
 use crate::time::Ns;
 
@@ -16,8 +16,8 @@ pub(crate) fn pass_refills(next: &mut Ns, period: Ns, now: Ns) -> u64 {
     periods
 }
 
-/// Returns when the refills from `next` on, which add `quota` each, have added `missing`; `now` if
-/// nothing is missing.
+/// Returns the time of the refill that brings the sum to `missing`, if the first refill is at
+/// `next` and each adds `quota`. Returns `now` if nothing is missing.
 pub(crate) fn refilled_at(missing: i128, quota: u64, next: Ns, period: Ns, now: Ns) -> Ns {
     let refills = missing.max(0).unsigned_abs().div_ceil(u128::from(quota));
     match u64::try_from(refills).unwrap_or(u64::MAX) {

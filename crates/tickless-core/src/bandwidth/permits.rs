@@ -57,18 +57,18 @@ pub enum Take {
     Taken,
     /// Too few permits are left until the next refill, or members wait for permits.
     Refused,
-    /// The word alone cannot decide: take the group's lock and ask the group.
+    /// The permits without a lock do not decide this: take the group's lock and ask the group.
     AskGroup,
 }
 
 impl<W: Word> Permits<W> {
-    /// Makes a word that is closed: until it is opened, every caller must ask the group.
+    /// Makes permits that are closed: until they are opened, every caller must ask the group.
     pub fn closed() -> Permits<W> {
         Permits { word: W::new(CLOSED), until: W::new(0) }
     }
 
-    /// Makes the permits of one key of a limiter, which have no group. At `now` there are as many
-    /// as the settings allow.
+    /// Makes the permits of one key of a limiter with many keys, which have no group. At `now`, all
+    /// permits that the settings allow are available.
     pub fn full(settings: &Settings, now: Ns) -> Permits<W> {
         Permits::with(settings.most(), now.after(settings.period))
     }
@@ -131,16 +131,16 @@ impl<W: Word> Permits<W> {
         Take::AskGroup
     }
 
-    /// Opens the word: callers may take `left` permits while their clock shows less than `until`.
-    /// The caller holds the group's lock, and the word is closed.
+    /// Opens `word`: callers may take `left` permits from it while their clock shows less than
+    /// `until`. The caller of this holds the group's lock, and the word is closed.
     pub(crate) fn open(&self, left: u64, until: Ns) {
         // Release: pairs with the Acquire in `take`, and publishes that the word was closed.
         self.until.store(until.0, Ordering::Release);
         self.word.store(left << 1 | OPEN, RELAXED);
     }
 
-    /// Closes the word. Returns the number of permits left; `None` if it was closed. The caller
-    /// holds the group's lock.
+    /// Closes `word`, so that nothing can be taken from it. Returns the number of permits left in
+    /// it; `None` if it was closed already. The caller holds the group's lock.
     pub(crate) fn close(&self) -> Option<u64> {
         let mut word = self.word.load(RELAXED);
         while word != CLOSED {
@@ -153,9 +153,9 @@ impl<W: Word> Permits<W> {
     }
 }
 
-/// Returns how many permits a word with `left` permits has at `now`, and when the next refill is
-/// due. If a refill makes all permits available, a new period begins at `now`, as it does when a
-/// key is used for the first time.
+/// Returns how many permits are available at `now` if `left` are left from before the refill at
+/// `until`, and when the refill after `now` is due. If a refill makes all permits available, a new
+/// period begins at `now`, as it does when a key is used for the first time.
 fn refilled(left: u64, mut until: Ns, settings: &Settings, now: Ns) -> (u64, Ns) {
     if now < until {
         return (left, until);

@@ -33,7 +33,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Releases every member that the pool has enough for at once.
+    /// Releases at once every member for which the pool has enough.
     pub const TOGETHER: Release = Release { batch: u32::MAX, gap: Duration::ZERO };
 }
 
@@ -70,7 +70,7 @@ pub enum BandwidthError {
     },
     /// The sum of quota and extra is greater than [`AMOUNT_MAX`].
     TooMuch,
-    /// The refills have a fixed phase that is not shorter than their period.
+    /// The refill timer has a fixed phase (offset in its period) that is not below the period.
     PhaseBeyondPeriod {
         /// The requested phase.
         phase: Duration,

@@ -76,9 +76,10 @@ pub(crate) struct BaseState {
     /// callbacks) must pause when its current callback has returned. Checked when a callback
     /// returns.
     pub(crate) has_waiters: bool,
-    /// The runners that must pause after their callback: a bit for each.
+    /// A bit for each runner (handler or expiry thread) that must pause after its callback.
     pub(crate) pauses: u8,
-    /// Whether timers may be armed here. If not, only timers whose callback runs here may be (X2).
+    /// Whether timers may be armed on this base. If not, only those may whose callback runs here
+    /// (X2).
     pub(crate) is_online: bool,
     /// Whether the base is online, has no expiry thread, and its event device fires for coarse
     /// timers, too. One flag, so that every start makes one check instead of two.

@@ -149,8 +149,8 @@ impl<P: Platform> Bases<P> {
         Ok((!was_armed).then_some(first.cancel))
     }
 
-    /// Shuts a timer down and waits until its callback, which must not call this, runs nowhere.
-    /// Then the timer may be freed.
+    /// Shuts a timer down and waits until its callback runs nowhere; the callback must not call
+    /// this function. Then the timer may be freed.
     pub fn shutdown_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         let Ok(found) = self.shutdown_sync_unless(timer, |_| Ok::<(), Infallible>(()));
         found
@@ -237,8 +237,8 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Disarms a pending timer whose callback does not run, if the policy leaves the device as it
-    /// is. Nearly every cancel ends here. Otherwise returns `None` and changes nothing.
+    /// Disarms a pending timer whose callback does not run, if the policy lets the device keep its
+    /// deadline, as in nearly every cancel. Otherwise returns `None` and changes nothing.
     #[inline]
     fn disarm_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Option<()> {
         // Acquire: pairs with the Release of the thread that moved the timer to this base.

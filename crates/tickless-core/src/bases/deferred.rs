@@ -10,9 +10,9 @@
 //! The interrupt changes one number: the tick up to which the thread must empty the wheel
 //! ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)). Timers at or before that tick have
 //! been collected, on whatever list they are, and can still be cancelled. A timer that is armed for
-//! the past from then on belongs to the next round. If timers are collected again before the thread
-//! has fired the earlier ones, the larger of the two ticks is kept. The thread appends each list to
-//! the list of due timers when it reaches that list, under the base's lock and in constant time.
+//! the past after that is collected next time. If timers are collected again before the thread has
+//! fired the earlier ones, the larger of the two ticks is kept. The thread appends each list to the
+//! list of due timers when it reaches that list, under the base's lock and in constant time.
 //!
 //! `docs/dev/contract.md` has the guarantees, under "Deferred expiry". The handler requests a
 //! second thread when a timer is due and none has fired for
@@ -85,8 +85,8 @@ impl<P: Platform> Bases<P> {
     ///
     /// Each runner executes one call at a time: a second call for the same runner returns 0 at
     /// once. Callbacks run without a lock and may use the bases. If a callback panics, its timer is
-    /// idle, the base is as if this had returned, and the panic continues in the caller, which
-    /// calls this again.
+    /// idle, the base is left as after a return of this function, and the panic continues in the
+    /// caller, which must call the function again.
     pub fn fire(
         &self,
         cpu: CpuId,
@@ -195,7 +195,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Makes the stored time of the thread's next timer exact. Under the lock.
+    /// Corrects the stored due time of the expiry thread's next timer, which may be too early.
     pub(crate) fn refresh(&self, base: &Base<P>, state: &mut BaseState) {
         if state.deferred.plain {
             return;

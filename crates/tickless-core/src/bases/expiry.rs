@@ -116,8 +116,8 @@ struct Pass<'a, P: Platform> {
     fired: u64,
 }
 
-/// Exists while a callback runs. Dropped only if the callback panics: then it ends the handler,
-/// which programs the device (R6).
+/// Exists while a callback runs. Dropped only if the callback panics: then its `drop` ends the
+/// handler or batch, and programs the device (R6).
 struct Unwinding<'a, 'b, P: Platform>(&'b Pass<'a, P>);
 
 /// How many pushed-out timers, whose deadline is later than their bucket's, the handler moves to
@@ -415,8 +415,8 @@ impl<P: Platform> Bases<P> {
         state
     }
 
-    /// Begins a pass over precise timers: moves those that were armed too late for the last pass to
-    /// the queue.
+    /// Begins a pass over precise timers: moves to the queue those that were armed for a time that
+    /// the last pass had already covered.
     fn queue_late<'a>(
         &'a self,
         base: &'a Base<P>,
@@ -526,7 +526,7 @@ impl<P: Platform> Firing<P> {
 }
 
 impl Expiry {
-    /// Whether the timer would have woken a CPU. A restart keeps this.
+    /// Whether the timer wakes an idle CPU, so is not deferrable. A restart keeps this.
     #[inline]
     pub fn wakes(&self) -> Wakes {
         self.place.wakes()
@@ -536,7 +536,7 @@ impl Expiry {
     /// deadline as rounded by the wheel.
     #[inline]
     pub fn due(&self, tick: Tick) -> Ns {
-        // A timer that fires exactly at its deadline has left its bucket, so `place` does not tell
+        // A timer that fires exactly at its deadline has left its bucket, so `place` does not show
         // when it was due.
         self.place.due(tick).max(self.window.hard)
     }
@@ -549,8 +549,8 @@ impl Expiry {
     }
 }
 
-/// Records that a callback starts. First the base names the timer as running, then the timer
-/// becomes idle: in between no thread can take it for idle and not running.
+/// Records that a callback starts: first on the base, then by making the timer idle. In this order
+/// no thread sees the timer idle and not running.
 #[inline]
 fn begin<P: Platform, L: Family<P>>(timer: TimerRef<P, L>, base: &Base<P>, runner: Runner) {
     base.running.begin(runner, timer.address());

@@ -25,7 +25,7 @@ pub enum Call {
 
 impl Call {
     /// Combines the calls of two passes into one. A call of the thread must not be lost, but a call
-    /// of the rescuer may be: the need for it is checked again later.
+    /// of the rescuer (the second thread) may be: the need for it is checked again later.
     pub(crate) fn and(self, later: Call) -> Call {
         match (self, later) {
             (Call::Thread, _) | (_, Call::Nobody) => self,
@@ -75,7 +75,7 @@ pub(crate) struct Deferred {
     patience: Ns,
     /// Whether the handler fires all timers, and the device is programmed for all of them.
     pub(super) plain: bool,
-    /// The thread has been called and has not finished a batch since.
+    /// Whether the expiry thread has been called and has not finished a batch since.
     pub(super) called: bool,
     /// The runners that are firing: a bit for each [`Runner`].
     pub(super) at_work: u8,

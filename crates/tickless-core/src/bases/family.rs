@@ -22,7 +22,7 @@ pub struct Queues {
 /// When and where a timer should fire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// When the timer may fire, and when it must.
+    /// The time from which the timer may fire, and the time at which it must.
     pub window: Window,
     /// Whether it keeps a CPU awake.
     pub wakes: Wakes,
@@ -176,9 +176,9 @@ impl<P: Platform> Family<P> for QueueLink {
     }
 }
 
-/// For each level of a wheel with this tick: the shortest distance for which the wheel chooses that
-/// level or a coarser one. A timer is not pushed out to a nearer deadline without the lock, because
-/// it belongs on a finer level then.
+/// For each level of a wheel with this tick: the shortest time from now to a deadline for which the
+/// wheel chooses that level or a coarser one. A timer is not pushed out to a nearer deadline
+/// without the lock, because it belongs on a finer level then.
 pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
     core::array::from_fn(|level| match level {
         0 => Ns::ZERO,

@@ -36,8 +36,8 @@ pub(super) const RUNNERS: usize = 3;
 
 pub(crate) struct Running<P: Platform> {
     timers: [P::Word; RUNNERS],
-    /// How often waiting threads have been told to check again, mostly because a callback has
-    /// returned. They park on this.
+    /// How often threads that wait for a callback were woken to check again, mostly because a
+    /// callback has returned. They park on this word.
     ended: P::ParkingWord,
 }
 
@@ -99,20 +99,20 @@ impl<P: Platform> Running<P> {
         }
     }
 
-    /// The value that a thread which begins to wait passes to `park`: it sleeps only while `ended`
-    /// has this value. Under the lock.
+    /// The value that a thread which begins to wait passes to `park`: the thread sleeps only while
+    /// `ended` has this value. The caller holds the base's lock.
     pub(crate) fn ended(&self) -> u32 {
         self.ended.count(Ordering::Relaxed)
     }
 
-    /// Makes all waiting threads check again. Under the lock; the caller unlocks and then wakes
-    /// them.
+    /// Makes all waiting threads check again. The caller holds the base's lock, unlocks, and then
+    /// wakes them.
     pub(crate) fn end_waits(&self) {
         // Release: pairs with the Acquire in `still_waits`.
         self.ended.set_count(self.ended().wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns whether waiting threads have not been told to check again since `ended` was read.
+    /// Returns whether waiting threads were not asked to check again since `ended` was read.
     pub(crate) fn still_waits(&self, ended: u32) -> bool {
         self.ended.count(Ordering::Acquire) == ended
     }

@@ -27,7 +27,7 @@ use crate::time::{CpuId, Ns, Window};
 /// How to arm a timer, apart from its window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Whether the timer keeps a CPU awake. Coarse timers only.
+    /// Whether the timer wakes an idle CPU when it is due. Coarse timers only.
     pub wakes: Wakes,
     /// The base on which to arm the timer, by default that of the caller's CPU. If that base is
     /// offline, the timer is armed on another one.
@@ -59,7 +59,7 @@ pub enum Started {
 pub enum StartError {
     /// The timer was shut down (X5). Create a new one.
     Shut,
-    /// The timer is pinned to a CPU that has no base here.
+    /// The timer is pinned to a CPU that has no base in this set of bases.
     NoSuchBase(CpuId),
 }
 
@@ -147,13 +147,13 @@ impl<P: Platform> Bases<P> {
             drop(state);
             // Relaxed: no other thread knows the timer. The start below publishes it.
             timer.word().store(life.word(), Ordering::Relaxed);
-            // Never an error: only a timer that was shut down is refused.
+            // `start_slow` never fails here: it refuses only a timer that was shut down.
             let _ = self.start_slow(timer, window, now, options);
         }
     }
 
     /// Arms a timer that is idle and already on the right base, if that base is plain (see
-    /// `BaseState::is_plain`). All other starts continue in another function, so that this one
+    /// `BaseState::is_plain`). All other starts continue in another function, so that `start_fast`
     /// keeps its values and the guard in registers.
     #[inline(never)]
     fn start_fast<L: Family<P>>(
@@ -291,9 +291,9 @@ impl<P: Platform> Bases<P> {
         Ok(if was_pending { Started::Pending } else { Started::Idle })
     }
 
-    /// Arms a timer on the base whose lock is held, or moves it to another base first; if the other
-    /// base is offline, to the next one that is online. Updates the event device. Returns the lock
-    /// of the timer's base, and what the caller must do after it has unlocked.
+    /// Arms a timer on the base whose lock is held, or moves it to another base first. If that base
+    /// is offline, the timer moves to the next one that is online. Updates the event device.
+    /// Returns the lock of the timer's base, and what the caller must do after it has unlocked.
     pub(super) fn arm_locked<'a, L: Family<P>>(
         &'a self,
         (mut cpu, mut state, mut life): Locked<'a, P>,
@@ -341,8 +341,8 @@ impl<P: Platform> Bases<P> {
         Arming { window: L::window(window), wakes: options.wakes, fires_in }
     }
 
-    /// Brings the wheel's clock up to date before a coarse timer is armed. A caller's time in the
-    /// future counts as the current time (W1).
+    /// Brings the wheel's clock up to date before a coarse timer is armed. If the caller passes a
+    /// time in the future, the current time is used (W1).
     #[inline(always)]
     fn forward<L: Family<P>>(&self, state: &mut BaseState, now: Ns) {
         if L::COARSE && state.queues.wheel.moves_clock(now) {

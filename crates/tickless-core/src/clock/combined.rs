@@ -1,14 +1,14 @@
 //! One reader reads a slow shared counter, and the others take its value.
 //!
 //! Some counters serve one CPU at a time, and each read takes about a microsecond. When all CPUs
-//! read the time at once they queue for the device, and every lock under which they read the time
-//! is held for the length of the queue. Here, a thread that finds the counter free reads it, and
-//! every thread that arrives during that read waits for its value: one device read serves them
-//! all.
+//! read the time at once they queue for the counter's device, and every lock under which they read
+//! the time is held for the length of the queue. Here, a thread that finds the counter free reads
+//! it, and every thread that arrives during that read waits for its value: one device read serves
+//! them all.
 //!
 //! Use it for PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
-//! system call. It does not pay for a counter that costs less than a few cache misses, or for one
-//! that serves all CPUs at once.
+//! system call. The combining is no gain for a counter that costs less than a few cache misses, or
+//! for one that serves all CPUs at once.
 //!
 //! # Guarantees
 //!
@@ -22,11 +22,11 @@
 //! # Taking over
 //!
 //! In a kernel, the holder has its interrupts off. In a program, the holder may lose its CPU while
-//! others wait. So a waiter's patience is limited: after a number of rounds it takes over the lock,
+//! others wait. So a waiter's patience is limited: after a number of checks it takes over the lock,
 //! reads the counter itself and publishes. The word identifies each holding, so the publication of
-//! a holder that has lost the lock fails, and this holder takes a published value as waiters do. If
-//! it returned the value that it read itself, its next call might return less: a value that another
-//! thread has read earlier and publishes later.
+//! a holder that has lost the lock fails, and that holder takes a published value as waiters do. If
+//! it returned the value that it read itself, its next call might return a smaller one, which
+//! another thread has read earlier and publishes later.
 //!
 //! # The word
 //!
@@ -37,10 +37,10 @@
 //! | 3-7 | publish sequence |
 //! | 8-63 | the last published value, its lower 56 bits |
 //!
-//! If the sequence wraps around between two checks of a waiter, it waits for one more publication.
-//! For counters of more than 56 bits, a second word stores a full value that is near the published
-//! one, from which readers derive the upper bits. For a counter of nanoseconds it changes once in
-//! 208 days, or when the device is set. A reader that sees it change starts again.
+//! If the sequence wraps around between two checks of a waiter, the waiter waits for one more
+//! publication. For counters of more than 56 bits, a second word stores a full value that is near
+//! the published one, from which readers derive the upper bits. For a counter of nanoseconds this
+//! word changes once in 208 days, or when the device is set. A reader that sees this starts again.
 
 use crate::clock::counter::Counter;
 use crate::word::{Ordering, Relax, Word};
@@ -55,12 +55,12 @@ pub enum ReadPolicy {
     Combined,
 }
 
-/// The rounds of [`Relax`] for which a waiter waits for one holder before it takes the lock over.
+/// How many times a waiter calls [`Relax`] for one holder before it takes over the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience(pub u32);
 
 impl Patience {
-    /// Waiters never take over: for platforms where a holder cannot lose its CPU.
+    /// Waiters never take over the lock: for platforms where its holder cannot lose its CPU.
     pub const ENDLESS: Patience = Patience(u32::MAX);
 }
 
@@ -69,7 +69,7 @@ impl Patience {
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
     word: Apart<W>,
-    /// A full value near the published one, from which readers derive the upper bits; only for
+    /// A full value near the published one, from which readers derive the upper bits. Used only for
     /// counters wider than [`VALUE_BITS`]. Written by holders of the lock before they publish.
     near: Apart<W>,
     counter: C,
@@ -90,7 +90,7 @@ pub const VALUE_BITS: u32 = 56;
 const FAR: u64 = 1 << (VALUE_BITS - 2);
 
 impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
-    /// Makes a counter whose concurrent reads are combined. Reads the device once.
+    /// Makes a counter whose concurrent reads are combined. Reads the counter's device once.
     pub fn new(counter: C, relax: R) -> Combined<W, C, R> {
         let now = counter.read();
         Combined {
@@ -122,8 +122,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
 
     /// Returns the counter's value, which may be older than the call by at most one device read.
     ///
-    /// Costs a device read and two compare-exchanges if no other thread reads. Otherwise it waits
-    /// for the thread that reads, for at most one device read.
+    /// Costs a device read and two compare-exchanges if no other thread is reading. Otherwise the
+    /// call waits for the thread that is reading, for at most one device read.
     #[inline]
     pub fn read(&self) -> u64 {
         match self.policy {
@@ -158,7 +158,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Reads the device if it is free; otherwise returns the current word.
+    /// Reads the device if its lock is free; otherwise returns the current word.
     #[inline]
     fn try_once(&self, seen: State) -> Result<u64, State> {
         if seen.is_locked() {
@@ -167,7 +167,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         self.try_hold(seen, seen.locked())
     }
 
-    /// Changes the word from `seen` to `held`, then reads the device and publishes its value.
+    /// Takes the lock: changes the word from `seen` to `held`. Then reads the device and publishes.
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
         // Acquire, on success and on failure: pairs with the Release in `publish`. On success, the
@@ -191,7 +191,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         self.publish(held, value)
     }
 
-    /// Publishes a value and unlocks. On failure, returns the current word.
+    /// Publishes a value and unlocks. Returns the current word if a waiter has taken over the lock.
     ///
     /// Release: pairs with every Acquire of the word. A thread that takes the value or the lock
     /// sees everything before the device read, and the full value that `renew` stored.
@@ -212,7 +212,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Replaces the full value if readers could not derive the upper bits of `value` from it.
+    /// Replaces the full value `near` if the upper bits of `value` cannot be derived from it.
     #[inline]
     fn renew(&self, value: u64) {
         let near = self.near.0.load(Ordering::Relaxed);

@@ -38,7 +38,7 @@ pub struct Moment {
     pub counter: u64,
     /// The time of the system's clock.
     pub system: Ns,
-    /// The uncertainty of the counter's reading, in cycles, in either direction.
+    /// The uncertainty of the counter's reading, in cycles: the count may be this much off.
     pub doubt: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct Moment {
 pub struct Course {
     /// Its slope.
     pub slope: Slope,
-    /// If the line shows less than this time where it continues, it jumps ahead to this time.
+    /// If the clock would show less than this time where it continues, it jumps ahead to this time.
     pub at_least: Ns,
     /// How the counter ran since the last comparison of the clocks.
     pub step: Step,
@@ -58,8 +58,8 @@ pub struct Course {
 pub enum Step {
     /// At the known rate.
     Steady,
-    /// At another rate than the known one: the machine was suspended, the first measurement of the
-    /// rate was disturbed, or the counter is bad.
+    /// The counter ran at another rate than the known one: the machine was suspended, the first
+    /// measurement of the rate was disturbed, or the counter is bad.
     Odd,
     /// Backwards: it has restarted.
     Anew,
@@ -110,7 +110,7 @@ impl Discipline {
         Discipline { rate, bases: [from, to], last: to, offset: 0.0, is_doubtful: false }
     }
 
-    /// Returns the slope of the line at the known rate, without a correction.
+    /// Returns the slope of the line from counts to time at the known rate, without a correction.
     pub fn slope(&self) -> Slope {
         self.rate.slope(0.0)
     }
@@ -158,7 +158,7 @@ mod tests {
     use crate::clock::segment::{Segment, SourceId};
     use crate::clock::slope::Point;
 
-    /// A machine whose counter and clock the tests control.
+    /// A simulated machine whose counter and system clock the tests control.
     struct Machine {
         counter: f64,
         system: f64,

@@ -13,9 +13,9 @@
 //! nanoseconds multiplied by the change of slope between the two segments: 500 ppm of 100 ns are
 //! 0.05 ns.
 //!
-//! There are no fences: every word is written with Release and read with Acquire. That is the same
-//! machine code on x86 and one more instruction for each word elsewhere, and it needs nothing but
-//! words of a platform.
+//! There are no fences: every word is written with Release and read with Acquire. On x86 this is
+//! the same machine code as with fences, elsewhere one more instruction for each word, and the code
+//! needs nothing but a platform's words.
 
 use crate::clock::segment::{Segment, SourceId};
 use crate::clock::slope::{Point, Slope};
@@ -51,7 +51,7 @@ impl<W: Word> Line<W> {
 
     /// Returns the current time. `read` is passed the id of a counter, and returns the count of
     /// that counter. Returns `None` while the segment is being replaced; then the caller tries
-    /// again. Besides reading the counter, costs three cache hits and a multiplication.
+    /// again. The cost besides reading the counter is three cache hits and a multiplication.
     #[inline]
     pub fn try_at(&self, read: impl FnOnce(SourceId) -> u64) -> Option<Ns> {
         let (segment, count) = self.try_read(|source| Some(read(source)))?;
@@ -85,10 +85,10 @@ impl<W: Word> Line<W> {
         is_settled.then_some((segment, count))
     }
 
-    /// Replaces the segment by the result of `next` and returns it; `None` if another thread is
-    /// replacing it. No thread can read the line while `next` runs, so `next` may read the counter
-    /// and start the new segment there: no thread gets a later time from the old segment. If `next`
-    /// panics, the old segment stays.
+    /// Replaces the segment by the result of `next` and returns the new one; `None` if another
+    /// thread is replacing it. No thread can read the line while `next` runs, so `next` may read
+    /// the counter and start the new segment there: no thread gets a later time from the old
+    /// segment. If `next` panics, the old segment stays.
     pub fn redraw(&self, next: impl FnOnce(Segment) -> Segment) -> Option<Segment> {
         let head = self.head.load(Ordering::Relaxed);
         if head & STEP != 0 {
@@ -121,7 +121,7 @@ impl<W: Word> Line<W> {
     }
 }
 
-/// Keeps a line closed, so that no thread can read it, until this is dropped.
+/// Keeps a line closed, so that no thread can read it, until this guard is dropped.
 struct Closed<'a, W: Word> {
     line: &'a Line<W>,
     head: u64,

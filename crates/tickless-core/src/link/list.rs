@@ -65,10 +65,10 @@ impl WheelRef {
     /// has been taken off its list:
     /// - the node stays valid and does not move;
     /// - its fields are read and written through references like this one only;
-    /// - all uses, and all uses of the [`Wheel`](crate::queues::wheel::Wheel) that it is on, are
-    ///   serialised (one thread, or one lock);
-    /// - it is given to one wheel at a time: a node that is on a wheel is given to no other wheel,
-    ///   and a node that was left on a dropped wheel may only be freed.
+    /// - all uses of this reference, and of the [`Wheel`](crate::queues::wheel::Wheel) that the
+    ///   node is on, are serialised (one thread, or one lock);
+    /// - the node is given to one wheel at a time: a node that is on a wheel is given to no other
+    ///   wheel, and a node that was left on a dropped wheel may only be freed.
     pub unsafe fn new(node: NonNull<WheelNode>) -> WheelRef {
         WheelRef(node)
     }
@@ -238,8 +238,8 @@ impl<const COUNT: usize> Lists<COUNT> {
         unsafe { self.heads.as_ptr().cast_const().add(list) }
     }
 
-    /// Returns the distance in bytes from the first head. Below the size of all heads for a head,
-    /// and beyond it for anything else.
+    /// Returns the distance in bytes from the first head to `ends`. It is less than the size of all
+    /// heads if `ends` is a head, and more for anything else.
     #[inline]
     fn offset_of(&self, ends: *const Ends) -> usize {
         ends.addr().wrapping_sub(self.heads.as_ptr().addr())
@@ -254,7 +254,7 @@ impl<const COUNT: usize> Drop for Lists<COUNT> {
     }
 }
 
-/// Panics. A separate function, so that a check costs its caller only one comparison.
+/// Panics. A separate function, so that a check costs its caller no more than one comparison.
 #[cold]
 #[inline(never)]
 #[expect(clippy::panic, reason = "an assertion, of which the condition is at its caller")]

@@ -3,8 +3,8 @@
 /// Prefetches the line in which element `number` begins. A hint: it changes only how long a later
 /// access takes, and does nothing on targets without an instruction for it.
 ///
-/// A number beyond the end prefetches the address behind the last element: that costs less than a
-/// branch.
+/// If `number` is beyond the end, the address behind the last element is prefetched, which costs
+/// less than a branch.
 #[inline(always)]
 pub(crate) fn prefetch<T>(elements: &[T], number: usize) {
     prefetch_at(elements.as_ptr().wrapping_add(number.min(elements.len())));
@@ -14,7 +14,7 @@ pub(crate) fn prefetch<T>(elements: &[T], number: usize) {
 /// places later in the batch is prefetched.
 pub const PREFETCH_DISTANCE: usize = 12;
 
-/// Prefetches the line that contains this address, which may be any.
+/// Prefetches the cache line that contains the address `wanted`, which may be any address.
 #[inline(always)]
 pub fn prefetch_at<T>(wanted: *const T) {
     #[cfg(target_arch = "x86_64")]

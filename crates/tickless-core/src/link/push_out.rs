@@ -97,7 +97,7 @@ impl<W: Word> CoarseRef<W> {
         CoarseRef(link)
     }
 
-    /// The inverse of [`node`](Self::node).
+    /// Returns the reference from which [`node`](Self::node) returned `node`.
     ///
     /// # Safety
     /// The argument was returned by [`node`](Self::node) of a reference of this type.

@@ -134,8 +134,8 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
 
     /// Returns the node, for the wheel and the queues of the base whose lock the caller holds.
     pub(crate) fn node(self) -> L::Ref {
-        // SAFETY: `new` promised what the node's constructor asks for; uses are serialised by
-        // the lock of the base that the timer's word names.
+        // SAFETY: the caller of `new` promised what the node's constructor asks for; uses are
+        // serialised by the lock of the base that the timer's word names.
         unsafe { L::node(NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).link)) }
     }
 

@@ -78,8 +78,8 @@ pub struct QueueRef(NonNull<QueueLink>);
 // owner of the queue accesses the node, on whichever thread.
 unsafe impl Send for QueueRef {}
 
-/// A side of a node in the tree. Nodes that expire earlier are below one side, all other nodes are
-/// below the other.
+/// A side of a node in the tree. The nodes below one side are before the node in the queue's order,
+/// those below the other side are behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     Earlier = 0,
@@ -108,9 +108,9 @@ impl QueueRef {
     /// For this reference and every copy of it:
     /// - `ptr` may be read and written as a [`QueueLink`]: valid, aligned, initialised, and
     ///   not derived from a `&mut` that is used again.
-    /// - From when the node is inserted into a queue until that queue has returned it (by
-    ///   `remove` or `pop_expired`), it stays valid, is not moved or overwritten, and is
-    ///   accessed by that queue only: it is in one queue at a time.
+    /// - From the time when the node is inserted into a queue until that queue has returned it (by
+    ///   `remove` or `pop_expired`), it stays valid, is not moved or overwritten, and is accessed
+    ///   by that queue only: it is in one queue at a time.
     /// - A reference is not used after its node is freed. A node left in a queue that was
     ///   dropped may only be freed.
     /// - All access is serialised by the owner of `&mut` to the queue: no two threads use

@@ -1,8 +1,8 @@
 //! Values by slot number: what the user of `LocalTimers` attaches to each timer, stored apart from
 //! the timers' own records.
 //!
-//! A value takes its own size and one bit; an `Option` would take another word for most types. The
-//! bits record which places hold a value, so that callers may safely pass any number.
+//! Storing a value takes its own size and one bit; an `Option` would take another word for most
+//! types. The bits record which places hold a value, so that callers may pass any slot number.
 
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
@@ -41,8 +41,8 @@ impl<T> Values<T> {
             return None;
         }
         self.held[place / 64] &= !(1 << (place % 64));
-        // SAFETY: its bit was set, so it is initialised; the bit is clear now, so it is not taken
-        // again.
+        // SAFETY: the place's bit was set, so the place is initialised. The bit is clear now, so
+        // the value is not taken again.
         Some(unsafe { self.places[place].assume_init_read() })
     }
 
@@ -50,7 +50,7 @@ impl<T> Values<T> {
         if !self.holds(place) {
             return None;
         }
-        // SAFETY: its bit is set, so the place exists and is initialised.
+        // SAFETY: the place's bit is set, so the place exists and is initialised.
         Some(unsafe { self.places.get_unchecked(place).assume_init_ref() })
     }
 
@@ -59,7 +59,7 @@ impl<T> Values<T> {
         if !self.holds(place) {
             return None;
         }
-        // SAFETY: its bit is set, so the place exists and is initialised.
+        // SAFETY: the place's bit is set, so the place exists and is initialised.
         Some(unsafe { self.places.get_unchecked_mut(place).assume_init_mut() })
     }
 

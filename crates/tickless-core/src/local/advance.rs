@@ -6,8 +6,8 @@ use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
 
 impl<T> LocalTimers<T> {
-    /// Returns when to call [`advance`](Self::advance) next; `None` if nothing is pending. O(levels
-    /// of the wheel).
+    /// Returns when to call [`advance`](Self::advance) next; `None` if no timer is pending. The
+    /// cost depends on the number of the wheel's levels only.
     ///
     /// The returned time may have passed. It is never later than the time at which the next timer
     /// should fire. It is earlier if all timers of a bucket were cancelled or pushed out (armed
@@ -83,7 +83,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Begins a pass over the timers that are due by `now`. Timers that callbacks arm for the past
-    /// wait for the next pass. Returns whether any timer may be due.
+    /// fire in the next pass. Returns whether any timer may be due.
     #[inline]
     fn begin_advance(&mut self, now: Ns, budget: usize) -> bool {
         self.now = self.now.max(now);

@@ -1,5 +1,5 @@
-//! Chains of slot numbers: lists of timers, each as its index in the table of timers, in the order
-//! in which they were appended.
+//! Chains of slot numbers. A slot number is the index of a timer in the table of timers; a chain
+//! lists the numbers in the order in which they were appended.
 //!
 //! A chain is a doubly linked list of chunks. A chunk is a cache line with up to fourteen numbers
 //! and the two links, so that a reader gets fourteen numbers with one memory access and can
@@ -21,8 +21,8 @@ pub(super) use chunk::PER_CHUNK;
 
 /// Two neighbouring chunks with at most this many slot numbers together are merged.
 const MERGED_MAX: u32 = PER_CHUNK;
-/// A link of a chunk is the number of its neighbour or, at the end of a chain, this plus the number
-/// of the chain.
+/// In the first or last chunk of a chain, one link has no neighbour to name: it is this number plus
+/// the number of the chain. All other links are the number of the neighbouring chunk.
 const END: u32 = 1 << 27;
 /// Stored in place of a chunk's number where there is no chunk.
 const NO_CHUNK: u32 = u32::MAX;
@@ -52,12 +52,12 @@ pub(super) struct Chains {
     /// The slot numbers that remain in the first chunk of the chain that is read, once some have
     /// been popped.
     batch: Batch,
-    /// The number of that first chunk, or `NO_CHUNK` while none of its slot numbers has been
-    /// popped.
+    /// The number of the chunk whose slot numbers are in `batch`, or `NO_CHUNK` while none of the
+    /// first chunk's slot numbers has been popped.
     batch_of: u32,
     /// The chunk that the next sweep examines.
     sweep: u32,
-    /// The count of slot numbers in all chains, without those in the batch.
+    /// The count of slot numbers in all chains, without those that are in `batch`.
     len: usize,
     /// The count of chunks that are not free.
     in_use: usize,
@@ -117,7 +117,7 @@ impl Chains {
         self.allocated_for.get((place >> 4) as usize).map(|&chain| chain as usize)
     }
 
-    /// Returns a bit for each of the chains from `64 * sixty_fours` on: set if it is not empty.
+    /// Returns a bit for each chain from `64 * sixty_fours` on, set if the chain is not empty.
     #[inline]
     pub(super) fn occupied(&self, sixty_fours: usize) -> u64 {
         self.occupied[sixty_fours]

@@ -1,14 +1,14 @@
-//! Timeouts with one of a few durations: idle connections, DNS queries, keep-alives.
+//! Timeouts with few different durations, as for idle connections, DNS queries and keep-alives.
 //!
 //! [`FixedTimeouts`] groups timers in *classes*. The timers of a class share a duration, which can
 //! be changed or scaled while timers are pending, in constant time.
 //!
 //! # Guarantees
 //!
-//! - A timer never fires before its class's duration has passed since it was started; the duration
-//!   at the time of firing counts. It is late by at most a sixteenth of that duration, or of the
-//!   duration that the class was created with if that one is longer, or by a microsecond if that is
-//!   more than either.
+//! - A timer never fires before its class's duration has passed since the timer was started; the
+//!   duration at the time of firing counts. The timer is late by at most a sixteenth of that
+//!   duration, or of the duration that the class was created with if that one is longer, or by a
+//!   microsecond if that is longer than both.
 //! - Restarting a pending timer is one store. Starting and cancelling are O(1) and do not allocate;
 //!   nor does changing a class. After a duration has grown more than threefold, the next advance
 //!   examines each pending timer of the class once.
@@ -37,8 +37,8 @@ pub use class::Class;
 
 /// The chain of timers that have come due.
 const DUE: usize = 0;
-/// The number of chains of a class, one for each span of start times. Timers that were started
-/// after the last of these spans share its chain, and are examined before they are due.
+/// The number of chains of a class, one for each span of time in which timers were started. Timers
+/// that were started later share the last chain, and are examined before they are due.
 const SPANS: usize = 128;
 
 /// Identifies a timer of one [`FixedTimeouts`]. After the timer has been removed, its key finds no
@@ -47,7 +47,7 @@ const SPANS: usize = 128;
 pub struct FixedKey(Key);
 
 impl FixedKey {
-    /// Returns the key as a number other than 0, for callers that can store nothing else.
+    /// Returns the key as a number other than 0, for callers that cannot store a [`FixedKey`].
     #[inline]
     pub fn to_bits(self) -> u64 {
         self.0.to_bits()
@@ -117,7 +117,7 @@ impl<T> FixedTimeouts<T> {
         Ok(FixedKey(Key::of_coarse(slot)))
     }
 
-    /// Cancels a timer, removes it, and returns its value. `None` if it has been removed.
+    /// Cancels a timer, removes it, and returns its value. `None` if it has been removed already.
     pub fn remove(&mut self, key: FixedKey) -> Option<T> {
         let record = self.table.records.find_mut(key.slot())?;
         self.pending -= usize::from(record.is_pending());
@@ -158,13 +158,13 @@ impl<T> FixedTimeouts<T> {
         self.pending
     }
 
-    /// Returns the current time: the latest that was passed to [`advance`](Self::advance).
+    /// Returns the current time: the latest one that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
         self.now.into()
     }
 
     /// Starts or restarts a timer: it fires when its class's duration has passed since the [current
-    /// time](Self::now). One store if it is pending.
+    /// time](Self::now). Restarting a pending timer costs one store.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl<T> FixedTimeouts<T> {
         Ok(())
     }
 
-    /// Cancels a timer. Returns whether it was pending. One store.
+    /// Cancels a timer. Returns whether it was pending. Costs one store.
     ///
     /// # Errors
     ///
@@ -282,9 +282,9 @@ impl<T> FixedTimeouts<T> {
     /// Puts a timer that was started at the time `stamp` on the chain of the span that contains
     /// this time.
     fn put(&mut self, class: usize, slot: u32, stamp: Ns) {
-        // The class is empty only if `DUE` has none of its timers either: timers on `DUE` may have
-        // to be put back on the chains of earlier spans than this timer's, so the first span must
-        // not move beyond those.
+        // The class counts as empty only if `DUE`, the chain of due timers, has none of its timers
+        // either: timers on `DUE` may have to be put back on the chains of earlier spans than this
+        // timer's, so the first span must not move beyond those.
         let is_empty =
             self.oldest(class).is_none() && (self.due != class || self.chains.is_empty(DUE));
         let Some(state) = self.classes.get_mut(class) else { return };
@@ -324,8 +324,8 @@ impl<T> FixedTimeouts<T> {
         Some((span, state.due_at(span).min(misplaced)))
     }
 
-    /// Finds the next class with spans that have come due, and moves their timers to the chain
-    /// [`DUE`]. Returns whether there is one.
+    /// Finds the next class that has spans of start times which have come due, and moves their
+    /// timers to the chain [`DUE`]. Returns whether there is such a class.
     #[cold]
     fn collect(&mut self) -> bool {
         (0..self.classes.len()).any(|class| {
@@ -335,8 +335,8 @@ impl<T> FixedTimeouts<T> {
                     break;
                 }
                 self.classes[class].first = span + 1;
-                // If timers on `DUE` turn out not to be due, and are put back on the chain of a
-                // later span than their own, `put` sets this again.
+                // If timers on `DUE` are not due after all, and `put` adds them to the chain of a
+                // later span than their own, `put` sets this field again.
                 self.classes[class].oldest_misplaced = Ns::NEVER;
                 self.chains.splice(chain_of(class, span), DUE);
                 any = true;

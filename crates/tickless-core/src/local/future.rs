@@ -1,5 +1,5 @@
-//! Sleeps, timeouts and intervals as futures of one thread, for executors that keep a task on its
-//! thread.
+//! Sleeps, timeouts and intervals as futures of one thread, for async executors that keep each task
+//! on one thread.
 //!
 //! The executor owns one [`Sleeps`]. Before it waits for events it calls
 //! [`next_event`](Sleeps::next_event), and after it has waited [`advance`](Sleeps::advance), which
@@ -41,7 +41,7 @@
 //! No future completes early. [`sleep`](Handle::sleep) and [`interval`](Handle::interval) complete
 //! with the first advance at or after their deadline and cost O(log n).
 //! [`coarse_sleep`](Handle::coarse_sleep) and [`timeout`](Handle::timeout) cost O(1), and may be
-//! late by 13 % of their distance plus a tick. [`Sleep::reset`] to a later time is one store for
+//! late by 13 % of their duration plus a tick. [`Sleep::reset`] to a later time is one store for
 //! either kind, and so is to cancel a sleep and to begin another that ends later.
 //!
 //! # Corner cases
@@ -49,8 +49,8 @@
 //! - A future that has completed is ready again whenever it is polled.
 //! - A sleep may be polled by several tasks and executors of its thread in turn: it wakes the task
 //!   that polled it last. Its deadline stays on the clock of the [`Sleeps`] that it came from.
-//! - After the [`Sleeps`] have been dropped no future of theirs completes, except those whose
-//!   deadline had passed. Their wakers are dropped with the [`Sleeps`], which frees a task that is
+//! - After the [`Sleeps`] have been dropped, none of their futures completes, except those whose
+//!   deadline had passed. The wakers are dropped with the [`Sleeps`], which frees a task that is
 //!   kept alive by its own waker alone.
 //! - A leaked sleep (`mem::forget`) keeps its record, and wakes its task once.
 //! - If a waker panics in [`advance`](Sleeps::advance), the panic reaches the caller of `advance`.
@@ -72,7 +72,7 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use state::{Kind, State};
 
-/// The sleeps of one thread, as its executor holds them: see the [module](self).
+/// The sleeps of one thread. The thread's executor holds this object: see the [module](self).
 pub struct Sleeps {
     shared: Rc<Shared>,
 }
@@ -84,10 +84,10 @@ pub struct Handle {
     shared: Rc<Shared>,
 }
 
-/// What the [`Sleeps`], its handles and its futures share. No code of the user runs while the state
-/// is borrowed: wakers are cloned, woken and dropped only when it is not.
+/// What the [`Sleeps`], its handles and its futures share. No code of the user runs while `state`
+/// is borrowed: wakers are cloned, woken and dropped only when it is not borrowed.
 struct Shared {
-    /// The time of the last advance, beside the state, so that reading it is one load.
+    /// The time of the last advance. It is not part of the state, so that reading it is one load.
     now: Cell<Instant>,
     state: RefCell<State>,
 }
@@ -109,7 +109,7 @@ impl Sleeps {
         Handle { shared: Rc::clone(&self.shared) }
     }
 
-    /// Returns when to call [`advance`](Self::advance) next; `None` if no sleep is pending. It is
+    /// Returns when to call [`advance`](Self::advance) next; `None` if no sleep is pending. This is
     /// never later than the next deadline, and may be earlier if coarse sleeps were dropped or
     /// reset to a later time ([`LocalTimers::next_event`](super::LocalTimers::next_event)).
     pub fn next_event(&self) -> Option<Instant> {
@@ -132,11 +132,11 @@ impl Sleeps {
 
     /// Runs a future together with the sleeps, on an executor that has a sleep of its own: polls
     /// `future`, advances the sleeps before each poll, and waits with `sleep_until` for the next
-    /// event. `now` reads the clock of the sleeps. Returns the output of `future`.
+    /// event. `now` reads the clock on which the sleeps count. Returns the output of `future`.
     ///
     /// `future` may be the whole of an executor of one thread, such as a set of tasks. However many
     /// sleeps there are, the surrounding executor has one, from `sleep_until`, which is replaced
-    /// only if an earlier deadline is added. It should not complete before its deadline: if it
+    /// only if an earlier deadline is added. That sleep should not end before its deadline: if it
     /// does, `sleep_until` is called again and again until the deadline has passed by `now`.
     pub async fn drive<F: Future, S: Future<Output = ()>>(
         &self,
@@ -169,7 +169,7 @@ impl Sleeps {
         .await
     }
 
-    /// Returns the current time: the latest that was passed to [`advance`](Self::advance).
+    /// Returns the current time: the latest one that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
         self.shared.now.get()
     }
@@ -201,15 +201,15 @@ impl Handle {
         self.make(self.now() + after, Kind::Precise)
     }
 
-    /// Returns a future that completes at `deadline`. If that has passed, it is ready when first
-    /// polled.
+    /// Returns a future that completes at `deadline`. If `deadline` has passed, the future is ready
+    /// when first polled.
     #[inline]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         self.make(deadline, Kind::Precise)
     }
 
-    /// Returns a future that completes when `after` has passed, or up to 13 % of that and a tick
-    /// later: for idle timeouts, which are often moved to a later time and seldom fire.
+    /// Returns a future that completes when `after` has passed, or later by up to 13 % of `after`
+    /// and a tick: for idle timeouts, which are often moved to a later time and seldom fire.
     #[inline]
     pub fn coarse_sleep(&self, after: Duration) -> Sleep {
         self.make(self.now() + after, Kind::Coarse)
@@ -258,8 +258,8 @@ pub struct Sleep {
     shared: Rc<Shared>,
     deadline: Instant,
     /// The slot of the sleep's timer from its first poll until it has completed, or [`NO_SLOT`].
-    /// After the [`Sleeps`] have been dropped there is no such slot. It needs no generation: the
-    /// sleep alone uses the slot until it makes it idle.
+    /// After the [`Sleeps`] have been dropped there is no such slot. A generation is not needed,
+    /// because no other sleep uses the slot until this one has ended.
     slot: u32,
     kind: Kind,
 }
@@ -270,8 +270,8 @@ impl Sleep {
         self.deadline
     }
 
-    /// Sets the deadline to `after` from now, whether later or earlier than before. One store if
-    /// the sleep is moved to a later time.
+    /// Sets the deadline to `after` from now, whether later or earlier than before. Moving it to a
+    /// later time costs one store.
     #[inline]
     pub fn reset(&mut self, after: Duration) {
         self.reset_at(self.shared.now.get() + after);
@@ -372,7 +372,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Ticks every period, without drift; from [`Handle::interval`].
+/// An interval that ticks every period, without drift; made by [`Handle::interval`].
 ///
 /// Ticks are due at whole periods after the first one, however late the task awaits each of them.
 pub struct Interval {

@@ -1,4 +1,4 @@
-//! Keys: a timer's kind, slot and generation in one word.
+//! Keys of timers: each has a timer's kind, slot and generation in one word.
 
 use super::table::{STATE_BITS, SlotKey};
 use core::fmt;
@@ -31,7 +31,7 @@ impl Key {
         Key(u64::from(slot.generation) << 32 | u64::from(slot.index | PRECISE))
     }
 
-    /// Returns the key as a number other than 0, for callers that can store nothing else.
+    /// Returns the key as a number other than 0, for callers that cannot store a [`Key`].
     #[inline]
     pub fn to_bits(self) -> u64 {
         self.0 >> STATE_BITS & GENERATIONS | u64::from(self.0 as u32)

@@ -34,7 +34,7 @@ const DUE: usize = 2;
 #[derive(Clone, Copy)]
 struct Entry {
     hard: Ns,
-    /// How many entries were made before: timers of equal expiry fire in the order of arming.
+    /// How many entries were made before this one: equal expiries fire in the order of arming.
     order: u64,
     soft: Ns,
     slot: u32,
@@ -70,7 +70,7 @@ impl PreciseHeap {
         }
     }
 
-    /// Allocates room for this many timers in all, rather than for this many more.
+    /// Allocates room for `timers` timers in all, rather than for this many more.
     pub(super) fn reserve(&mut self, timers: usize) {
         for heap in &mut self.heaps[..DUE] {
             heap.reserve_exact(timers.saturating_sub(heap.len()));
@@ -81,8 +81,8 @@ impl PreciseHeap {
         self.pending
     }
 
-    /// Returns the earliest hard expiry, or [`Ns::NEVER`]. It is early if the first entry's timer
-    /// was cancelled or armed for a later time in place.
+    /// Returns the earliest hard expiry, or [`Ns::NEVER`]. It is too early if the timer of the
+    /// first entry was cancelled or armed for a later time in place.
     pub(super) fn next_event(&self) -> Ns {
         self.heaps[QUEUED].first().map_or(Ns::NEVER, |entry| entry.hard).min(self.others)
     }
@@ -142,7 +142,7 @@ impl PreciseHeap {
         record.cancel();
     }
 
-    /// Returns the earliest hard expiry, or [`Ns::NEVER`], and settles all entries for that.
+    /// Settles all entries, and returns the exact earliest hard expiry, or [`Ns::NEVER`].
     pub(super) fn settled_next_event(&mut self, records: &mut Records) -> Ns {
         self.settle(records, QUEUED);
         self.settle(records, LATE);
@@ -150,7 +150,7 @@ impl PreciseHeap {
     }
 
     /// Moves and removes entries whose timers were armed for a later time or cancelled in place,
-    /// until the first entry of a heap is exact. O(log n) for each of them.
+    /// until the first entry of a heap is that of a timer due then. O(log n) for each moved entry.
     #[inline]
     fn settle(&mut self, records: &mut Records, heap: usize) {
         while let Some(first) = self.heaps[heap].first_mut() {
@@ -182,7 +182,7 @@ impl PreciseHeap {
             self.push(records, QUEUED, slot, Window { soft, hard: hard.max(last) });
             self.settle(records, LATE);
         }
-        // A pass with a budget may not look at all timers.
+        // A pass with a budget may examine fewer timers than `take_many` would take.
         if budget >= self.heaps[QUEUED].len() && self.is_due() {
             self.take_many(records, now);
         }
@@ -202,7 +202,7 @@ impl PreciseHeap {
         Some(records.key_of(slot))
     }
 
-    /// Returns the first entry of a timer that was not armed for the past.
+    /// Returns the entry that is next in line, except those of timers armed for the past.
     #[inline]
     fn first(&self) -> Option<&Entry> {
         let queued = self.heaps[QUEUED].first();
@@ -219,8 +219,8 @@ impl PreciseHeap {
 
     /// If many timers are due, moves all whose hard expiry has passed from the heap to the list. No
     /// other timer keeps them from firing in this pass. O(n log n) for n pending timers, or O(n) if
-    /// they are in order. This is done if one of three leaves is due; leaves are half of a heap. So
-    /// it is unlikely where few timers are due.
+    /// they are in order. Many are due if one of three leaves is due. Leaves are half of a heap, so
+    /// this is unlikely where few timers are due.
     fn take_many(&mut self, records: &mut Records, now: Ns) {
         let [queued, _, due] = &mut self.heaps;
         let leaves = [5, 6, 7].map(|eighth| queued.get(queued.len() * eighth / 8));
@@ -330,7 +330,7 @@ mod tests {
     use crate::local::LocalTimers;
     use crate::time::Instant;
 
-    /// Goal: an advance with a budget does not look at all due timers, however many there are.
+    /// Goal: an advance with a budget does not examine all due timers, however many there are.
     #[test]
     fn only_an_advance_without_a_budget_takes_many_timers_at_once() {
         for (budget, wanted) in [(1, 0), (999, 0), (usize::MAX, 999)] {

@@ -14,12 +14,12 @@ pub(super) const UNLINKED: u32 = LEVEL_MASK;
 const LEVEL_MASK: u32 = (1 << LEVEL_BITS) - 1;
 const LEVEL_BITS: u32 = 4;
 const PENDING: u32 = 1 << LEVEL_BITS;
-/// The state of a free slot: the greatest one, so that one comparison rejects free slots and
-/// wrong generations.
+/// The state of a free slot. It is the greatest state, so that one comparison rejects free slots
+/// and wrong generations.
 const FREE: u32 = STATES as u32 - 1;
 /// All states are below this. A state is a level with or without [`PENDING`].
 pub(super) const STATES: usize = 1 << STATE_BITS;
-/// How many bits the state has. In a word, the generation is stored above them.
+/// How many bits the state has. A word stores the generation in the bits above the state.
 pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
 /// The first generation of a slot. The low bits of every generation, here and in keys, are zero: in
 /// a record, these bits of the word hold the state.
@@ -45,9 +45,9 @@ pub(crate) struct Record {
     pub(super) time: Ns,
     /// The slot's generation and, in the bits below it, the state: [`FREE`] for a free slot,
     /// otherwise whether the timer is pending, and the level of the chain that has its slot number
-    /// ([`UNLINKED`] if no chain has it). The number of a cancelled timer may still be on a chain.
+    /// ([`UNLINKED`] if none has it). A cancelled timer's slot number may still be on a chain.
     meta: u32,
-    /// The position of the timer's slot number in that chain.
+    /// The position of the timer's slot number in the chain that has it.
     pub(super) place: u32,
 }
 

@@ -20,8 +20,8 @@ const DUE: usize = BUCKETS;
 /// the next advance on, so that a callback that arms its own timer for the past does not prolong
 /// an advance for ever.
 const OVERDUE: usize = DUE + 1;
-/// For each level: the smallest distance, in ticks, from the wheel's clock to a timer that is put
-/// on this level.
+/// For each level: the shortest time, in ticks, from the wheel's clock to the deadline of a timer
+/// that is put on this level.
 const NEAREST: [u64; LEVELS] = nearest();
 
 const _: () = assert!(LEVELS <= UNLINKED as usize);
@@ -30,8 +30,8 @@ const fn nearest() -> [u64; LEVELS] {
     let mut nearest = [0; LEVELS];
     let mut level = 1;
     while level < LEVELS {
-        // The smallest distance is between 60 and 66 granules of the level below (a granule is the
-        // span of time of one bucket). Find it by bisection.
+        // For each level, the value is between 60 and 66 granules of the level below (a granule is
+        // the span of time of one bucket). Find it by bisection.
         let (mut low, mut high) = (60 << (3 * (level - 1)), 66 << (3 * (level - 1)));
         while low + 1 < high {
             let middle = (low + high) / 2;
@@ -55,9 +55,9 @@ pub(super) struct LocalWheel {
     /// A tick no later than the one at which the earliest bucket with timers expires; 0 while
     /// timers wait on `DUE` or `OVERDUE`.
     next_mark: u64,
-    /// For each state of a timer's record: the timer may stay in its bucket if its new distance is
-    /// greater than this, because the bucket's level is fine enough then. `NEVER` for the states of
-    /// timers on no chain.
+    /// For each state of a timer's record: the timer may stay in its bucket if the time to its new
+    /// deadline is longer than this, because the bucket's level is fine enough then. `NEVER` for
+    /// the states of timers on no chain.
     stays_beyond: [Ns; STATES],
     push_out: PushOut,
     /// For each chain: the beginning of the span of time (granule) whose timers it holds; zero for
@@ -103,7 +103,7 @@ impl LocalWheel {
 
     /// Arms a timer without moving its slot number, if it may stay in its bucket: the bucket comes
     /// due before the new time, or after it by at most the level's granule (its resolution), which
-    /// is fine enough for the distance. Returns whether the timer was armed.
+    /// is fine enough for the time that remains. Returns whether the timer was armed.
     #[inline]
     pub(super) fn push_out(
         &mut self,
@@ -208,9 +208,9 @@ impl LocalWheel {
         (chain, level)
     }
 
-    /// Returns when the wheel should be advanced next. That is never later than the next timer
-    /// comes due, and earlier if all timers of a bucket were cancelled or armed again for a later
-    /// time. O(levels).
+    /// Returns when the wheel should be advanced next. The returned time is never later than the
+    /// next timer comes due, and earlier if all timers of a bucket were cancelled or armed again
+    /// for a later time. The cost depends on the number of levels only.
     #[inline]
     pub(super) fn next_event(&self) -> Ns {
         if self.pending == 0 {

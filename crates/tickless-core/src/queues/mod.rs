@@ -1,4 +1,4 @@
-//! The queues of pending timers: without locks and clocks; callers pass the current time.
+//! The queues of pending timers. They use neither locks nor clocks: callers pass the time.
 //!
 //! | file | holds | contract |
 //! |---|---|---|

@@ -14,11 +14,11 @@
 //! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that may
 //! not fire yet, as Linux does. Call this timer F. A timer T behind F is held back even if T's own
 //! soft expiry has passed. This causes no wakeup: F must fire no later than T must, and the pass
-//! that fires F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same
-//! with and without holding back; only if F is cancelled or moved can T need a wakeup of its own.
-//! (Test: `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers of four kinds of slack,
-//! 20,000 started per second, wakeups per second held back / not held back: none cancelled 8362 /
-//! 8362, half 4752 / 4682, nine of ten 1334 / 1233.)
+//! that fires F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same as
+//! if T were not held back; only if F is cancelled or moved can T need a wakeup of its own. (Test:
+//! `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers of four kinds of slack, 20,000
+//! started per second, wakeups per second held back / not held back: none cancelled 8362 / 8362,
+//! half 4752 / 4682, nine of ten 1334 / 1233.)
 //!
 //! To hold no timer back, each node would have to store the smallest soft expiry in its subtree.
 //! That takes 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or
@@ -29,8 +29,8 @@
 //!
 //! - **Pairing heap**: one removal of the first may access every node: 13 ms under a lock.
 //! - **4-ary heap** with cached keys: its array needs room before a timer is armed, on every base
-//!   that a timer may migrate to, or a full array is copied under the lock. It is slower for a
-//!   first timer that is inserted and removed, the common case on a busy base, and at expiry.
+//!   that a timer may migrate to, or a full array is copied under the lock. It is slower to insert
+//!   and remove a first timer, the common case on a busy base, and at expiry.
 //! - **Zip tree**: the simplest, but it has no worst-case bound, and removal has to search.
 //! - **WAVL** and red-black are equal; red-black moves timers slightly faster.
 //!
@@ -59,7 +59,7 @@ pub struct Queue {
     /// Where the last walk over the timers stopped: the next timer that it visits. Removing that
     /// timer moves the cursor to the next one, so that it never refers to a removed timer.
     cursor: Option<QueueRef>,
-    /// Identifies the walk that the cursor belongs to. A walk with another ticket has lost its
+    /// Identifies the walk to which the cursor belongs. A walk with another ticket has lost its
     /// place.
     ticket: u64,
 }
@@ -98,8 +98,8 @@ impl Queue {
         self.len == 0
     }
 
-    /// Queues `node` for `window`, behind those with the same hard expiry. Returns whether it
-    /// is now the first, so that the device may have to be armed for it.
+    /// Queues `node` for `window`, behind the nodes with the same hard expiry. Returns whether
+    /// `node` is now the first, so that the device may have to be armed for it.
     ///
     /// If `soft > hard`, `hard` is raised as by [`Window::new`]. A node that is already in this
     /// queue is moved, unless its place between its neighbours is still right.
@@ -158,7 +158,7 @@ impl Queue {
         self.insert(node, window)
     }
 
-    /// Returns whether a queued node may stay where it is if its hard expiry changes to `hard`: no
+    /// Returns whether a queued node may keep its position if its hard expiry changes to `hard`: no
     /// node before it has a later hard expiry, and every node behind it has one.
     fn stays(&self, node: QueueRef, hard: Ns) -> bool {
         let is_behind = || {
@@ -174,7 +174,7 @@ impl Queue {
         if hard < node.hard() { is_behind() } else { is_before() }
     }
 
-    /// Removes `node`. Returns whether it was the first; false if it was not queued.
+    /// Removes `node`. Returns whether it was the first node; false if it was not queued.
     ///
     /// O(log n) worst case, O(1) amortised for the first and the last.
     #[inline]
@@ -215,8 +215,8 @@ impl Queue {
         node.leave();
     }
 
-    /// Returns the window of the timer that the device is armed for: the smallest hard expiry, and
-    /// of equal ones the one that was inserted first. O(1).
+    /// Returns the window of the timer for which the device is armed: that with the smallest hard
+    /// expiry, and of those with equal ones the timer that was inserted first. O(1).
     pub fn first(&self) -> Option<Window> {
         self.first.map(QueueRef::window)
     }
@@ -267,8 +267,8 @@ impl Queue {
         Walked::All
     }
 
-    /// Returns where in the tree a node with this hard expiry must be attached: behind all nodes
-    /// with the same one. The queue must not be empty.
+    /// Returns where in the tree a node with this hard expiry must be attached, which is behind all
+    /// nodes with an equal one. The queue must not be empty.
     fn search(&self, hard: Ns, last: QueueRef) -> (QueueRef, Side) {
         let mut place = (last, Side::Later);
         let mut below = self.tree.root;

@@ -18,11 +18,11 @@
 //! | 8 | 16,777,216 | 1,040,187,392 | 4.7 h up to 12 days |
 //!
 //! A level has 64 buckets of one granule each. A timer is placed on the finest level that reaches
-//! its distance, and stays there: timers do not move to finer levels ("cascade") as they come
-//! nearer. Its expiry is rounded up to the level's granule, at most 33/256 of the distance: 12.9 %.
-//! Source: the wheel of Linux since 4.8 (T. Gleixner, "timers: Switch to a non-cascading wheel",
-//! 2016). Beyond the last level the *distance* is clamped; the timer is placed again when that has
-//! passed (D7, W5).
+//! its distance (the time to its deadline), and stays there: timers do not move to finer levels
+//! ("cascade") as they come nearer. Its expiry is rounded up to the level's granule, at most 33/256
+//! of the distance: 12.9 %. Source: the wheel of Linux since 4.8 (T. Gleixner, "timers: Switch to a
+//! non-cascading wheel", 2016). Beyond the last level the *distance* is clamped; the timer is
+//! placed again when the clamped distance has passed (D7, W5).
 //!
 //! `docs/dev/contract.md` has the guarantees, under "Wheel and queue".
 //!
@@ -89,13 +89,13 @@ pub enum PushOut {
 
 /// Access to the deadlines of a wheel's timers. The owner of the timers stores them, not the wheel.
 pub trait Deadlines {
-    /// Closes a timer's deadline, so that no thread can push it out (move it later), unless it is
-    /// later than `by`. Returns the deadline, as `Ok` if it is closed now and as `Err` if it is
-    /// later.
+    /// Closes a timer's deadline, so that no thread can push it out (move it later), unless the
+    /// deadline is later than `by`. Returns the deadline: as `Ok` if it is closed now, as `Err` if
+    /// it is later.
     fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns>;
 
-    /// Reports that a timer whose deadline is later than its bucket was moved to another bucket;
-    /// `held` has the timer's new level.
+    /// Reports that a timer whose deadline is later than its bucket was moved to another bucket.
+    /// `held` contains the timer's new level.
     fn moved(&mut self, node: WheelRef, held: Held);
 }
 
@@ -138,8 +138,8 @@ pub struct Wheel {
     /// Whether timers fire exactly at their deadlines: [`gather`](Wheel::gather) collects them, and
     /// arming does not move the clock.
     is_exact: bool,
-    /// A lower bound of when the next bucket comes due: the tick of the earliest one that is
-    /// occupied or live (see `Level`), or an earlier tick.
+    /// A lower bound of the tick at which the next bucket comes due. Only buckets that are occupied
+    /// or live (see `Level`) count.
     next_mark: u64,
     lists: WheelLists,
     /// One element for each level. The lengths of this and the next array are powers of two, so
@@ -156,7 +156,7 @@ pub struct Wheel {
     is_walked: bool,
 }
 
-/// The state of a level: a bit for each bucket.
+/// The state of a level, in words with a bit for each bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     /// A bucket's bit is set if one of its lists is not empty.
@@ -167,10 +167,10 @@ struct Level {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
-    /// The number of timers on its lists that are not deferrable.
+    /// The number of timers on the bucket's lists that are not deferrable.
     count: u32,
-    /// A bit for each list that is not empty; and from bit [`LANES`] on, for each list that was
-    /// added to since it was sorted, for [`by_deadline`].
+    /// A bit for each list that is not empty. From bit [`LANES`] on, a bit for each list to which a
+    /// timer was added since the list was sorted, for [`by_deadline`].
     lanes: u16,
 }
 
@@ -207,7 +207,7 @@ impl Wheel {
         }
     }
 
-    /// Returns the number of pending timers. O(occupied buckets), at most 576.
+    /// Returns the number of pending timers. Reads one count for each of at most 576 buckets.
     pub fn len(&self) -> usize {
         self.by_level().total()
     }
@@ -265,7 +265,7 @@ impl Wheel {
         is_pending
     }
 
-    /// Sets the current time: timers that are due by then can be popped. A timer that is armed for
+    /// Sets the current time: timers that are due by `now` can be popped. A timer that is armed for
     /// the past after this call waits for the next call. A `now` before the time of an earlier call
     /// counts as the time of that call. O(1).
     pub fn advance(&mut self, now: Ns) {
@@ -307,9 +307,9 @@ impl Wheel {
         }
     }
 
-    /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count.
-    /// Never late (W3), but early if all timers of the first bucket were pushed out and have not
-    /// been moved yet. O(levels).
+    /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count. The
+    /// time is never late (W3), but early if all timers of the first bucket were pushed out and
+    /// have not been moved yet. The cost depends on the number of levels only.
     pub fn next_event(&self) -> Ns {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
@@ -393,8 +393,8 @@ impl Wheel {
     /// first: of timers with the same deadline, those on the higher level were armed earlier (W4).
     fn collect(&mut self, clk: u64) {
         self.set_clk(clk);
-        // If `clk` is after the last advance, the timers wait for the next one, behind timers armed
-        // for the past.
+        // If `clk` is after the time of the last advance, the timers wait for the next advance,
+        // behind the timers that were armed for the past.
         let onto = if clk <= self.target { DUE } else { OVERDUE };
         for level in (0..LEVELS).rev() {
             if clk.trailing_zeros() < 3 * level as u32 {
@@ -487,7 +487,7 @@ impl Wheel {
     }
 
     /// Makes sure that neither `run_ahead` nor `cursor` refers to a timer that is about to be
-    /// removed: stops the first, and moves the second to the next timer.
+    /// removed: stops `run_ahead`, and moves `cursor` to the next timer.
     #[inline]
     fn forget(&mut self, node: WheelRef) {
         self.run_ahead.stop();
@@ -497,7 +497,7 @@ impl Wheel {
         self.is_walked = self.cursor.is_inside();
     }
 
-    /// Moves all timers of a list behind those of another.
+    /// Moves all timers of the list `from` to the end of the list `onto`.
     #[inline]
     fn splice(&mut self, from: usize, onto: usize) {
         self.lists.splice(from, onto);
@@ -556,7 +556,7 @@ impl Wheel {
         self.next_mark
     }
 
-    /// Returns the tick of the earliest bucket whose bit `bitmap_of` shows, or `u64::MAX`.
+    /// Returns the tick of the earliest bucket with its bit in `bitmap_of(level)`, or `u64::MAX`.
     fn earliest(&self, bitmap_of: impl Fn(&Level) -> u64) -> u64 {
         let mut earliest = u64::MAX;
         for (level, bitmap) in self.levels[..LEVELS].iter().map(bitmap_of).enumerate() {

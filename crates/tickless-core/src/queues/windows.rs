@@ -57,8 +57,8 @@ impl PreciseQueue {
         lane
     }
 
-    /// Changes the window of a timer that is on this lane, and moves it to the other lane if
-    /// necessary. O(log n); O(1) amortised if it stays between the same neighbours.
+    /// Changes the window of a timer that is on `lane` (in the queue or late), and moves it to the
+    /// other lane if necessary. O(log n); O(1) amortised if it stays between the same neighbours.
     pub(crate) fn rearm(&mut self, node: QueueRef, lane: Lane, window: Window) -> Lane {
         let to = self.lane_for(window);
         if to != lane {
@@ -90,8 +90,8 @@ impl PreciseQueue {
         }
     }
 
-    /// Begins a pass at this time, in three steps: this one; [`queue_late`](Self::queue_late) until
-    /// the count is zero; [`start_pass`](Self::start_pass). Then [`pop`](Self::pop) until `None`.
+    /// Begins a pass over the timers due at `now`. Then call [`queue_late`](Self::queue_late) until
+    /// the count is zero, [`start_pass`](Self::start_pass), and [`pop`](Self::pop) until `None`.
     ///
     /// Timers that the last pass left over fire first (W2): late timers are queued behind them.
     pub(crate) fn announce_pass(&mut self, now: Ns) -> LateOnes {
@@ -100,7 +100,7 @@ impl PreciseQueue {
         LateOnes { count: self.late.len(), behind }
     }
 
-    /// Queues at most `room` late timers, and calls `queued` for each. O(log n) for each.
+    /// Moves at most `room` late timers to the queue. Calls `queued` for each. O(log n) for each.
     pub(crate) fn queue_late(
         &mut self,
         late: &mut LateOnes,

@@ -16,7 +16,7 @@ pub struct Limits {
     pub passes: u32,
     /// The longest back-off: the pause after a handler that could not catch up. If this is zero,
     /// the handler just ends and its device fires again at once; its caller can do other work in
-    /// between. Then [`hangs`](super::DeviceCounts::hangs) does not count this.
+    /// between. [`hangs`](super::DeviceCounts::hangs) does not count such ends.
     pub backoff_max: Ns,
     /// An event that comes more than this after its deadline is counted as late.
     pub tolerance: Ns,

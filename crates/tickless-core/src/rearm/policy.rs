@@ -47,8 +47,8 @@ pub enum HandlerEnd {
     /// At once.
     #[default]
     Programs,
-    /// Later, by one call of [`Device::settle`](super::Device::settle): the caller of the handler
-    /// makes it when the next task has been chosen and its timers are armed. Until then nothing
-    /// programs the device. Linux 7.1 does this on architectures that support it.
+    /// The device is programmed later, by one call of [`Device::settle`](super::Device::settle),
+    /// made by the handler's caller when the next task has been chosen and its timers are armed.
+    /// Until then nothing programs it. Linux 7.1 does this on architectures that support it.
     Defers,
 }

@@ -26,7 +26,7 @@ impl Tick {
     pub const MIN: Duration = Duration::from_micros(1);
     /// The longest tick: 1 s.
     pub const MAX: Duration = Duration::from_secs(1);
-    /// One millisecond, the tick of a kernel with HZ=1000 and the default here.
+    /// One millisecond: the tick of a kernel with HZ=1000, and the default of this crate.
     pub const MILLISECOND: Tick = Tick::unchecked(1_000_000);
 
     /// Returns a tick of this length; `None` if that is not between [`Tick::MIN`] and

@@ -18,7 +18,7 @@ impl Group {
 
     /// Adds the quota of the periods that have passed until `now`, and returns how many these are.
     /// Call it from the periodic timer, and before a member asks while that timer is stopped.
-    /// Afterwards, call [`pop_released`](Group::pop_released), as after [`rest`](Group::rest).
+    /// Afterwards, call [`pop_released`](Group::pop_released): it may release waiting members.
     pub fn refill(&mut self, now: Ns) -> u64 {
         if now < self.next {
             return 0;

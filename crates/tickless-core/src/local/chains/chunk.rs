@@ -2,11 +2,11 @@
 
 /// How many slot numbers a chunk has room for.
 pub(in crate::local) const PER_CHUNK: u32 = 14;
-/// The index of the word with the link to the next chunk and, in its low bits, the count of used
-/// places, holes included.
+/// The index of the word with the link to the next chunk. The low bits of the word count the used
+/// places of this chunk, holes included.
 pub(super) const NEXT: usize = PER_CHUNK as usize;
-/// The index of the word with the link to the previous chunk and, in its low bits, the count of
-/// places that hold a slot number. The other used places are holes.
+/// The index of the word with the link to the previous chunk. The low bits of the word count the
+/// places of this chunk that hold a slot number; the other used places are holes.
 pub(super) const PREV: usize = NEXT + 1;
 /// The bits of either count.
 pub(super) const COUNT_MASK: u32 = 15;

@@ -4,9 +4,9 @@ use super::chunk::{COUNT_MASK, NEXT, PREV};
 use super::{Chains, NO_CHUNK};
 
 impl Chains {
-    /// Takes the first slot number off the chain that is read. At the first one of a chunk, it
-    /// calls `fetch` for the slot numbers of a later chunk, so that the caller can prefetch their
-    /// records.
+    /// Takes the first slot number off the chain that is read. When it takes the first number of a
+    /// chunk, it also calls `fetch` for the slot numbers of a later chunk, so that the caller can
+    /// prefetch the records of these.
     #[inline(always)]
     pub(in crate::local) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
         if self.batch.is_empty() && !self.begin_batch(fetch) {
@@ -78,9 +78,9 @@ impl Chains {
         }
     }
 
-    /// Calls `fetch` for the slot numbers of the second chunk after this one, and prefetches the
-    /// fourth chunk. One chunk ahead would be too late: a record of a large table takes longer to
-    /// arrive than the timers of one chunk take to fire.
+    /// Calls `fetch` for the slot numbers of the second chunk after chunk `number`, and prefetches
+    /// the fourth chunk after it. One chunk ahead would be too late: a record of a large table
+    /// takes longer to arrive than the timers of one chunk take to fire.
     #[inline(never)]
     fn fetch_ahead(&self, number: u32, fetch: impl Fn(u32)) {
         let Some(second) = self.next(number).and_then(|next| self.next(next)) else { return };

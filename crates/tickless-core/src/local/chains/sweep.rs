@@ -1,4 +1,4 @@
-//! Allocation of chunks, and merging of chunks with many holes, which bounds the garbage.
+//! Allocation of chunks of slot numbers, and merging of those with many holes: bounds the garbage.
 //!
 //! Removing a slot number from a chain leaves a hole, so that no other number moves. A chunk that
 //! has only holes is freed at once. Each allocation of a chunk also examines the next [`SWEPT`]
@@ -13,7 +13,7 @@ use crate::local::table::{NO_SLOT, Records};
 
 /// A chunk with more slot numbers than this is not merged.
 const SPARSE_MAX: u32 = PER_CHUNK - 1;
-/// If chunks hold this many slot numbers on average, no chunks are examined for merging.
+/// If chunks hold at least this many slot numbers on average, none is examined for merging.
 const DENSE: usize = 9;
 /// Whenever a chunk is allocated, this many chunks are examined for merging.
 const SWEPT: usize = 4;
@@ -49,7 +49,7 @@ impl Chains {
     }
 
     /// Merges a chunk with the next one of its chain if the slot numbers of both fit into one
-    /// chunk. Returns whether it did.
+    /// chunk. Returns whether it has merged them.
     fn merge(&mut self, number: u32, records: &mut Records) -> bool {
         let chunk = self.chunks[number as usize];
         // A free chunk holds nothing; the chunk that is being read must not change.

@@ -28,9 +28,8 @@ pub(super) struct ClassState {
     pub(super) span: u64,
     /// The first span that may have timers.
     pub(super) first: u64,
-    /// The earliest start time of timers that were started before the first span but are on its
-    /// chain, because they had come due before the duration was increased. [`Ns::NEVER`] if there
-    /// are none.
+    /// The earliest start time of the timers that were started before the first span but are on its
+    /// chain: they had come due before the duration was increased. [`Ns::NEVER`] if there are none.
     pub(super) oldest_misplaced: Ns,
 }
 
@@ -69,8 +68,8 @@ impl ClassState {
     }
 }
 
-/// Returns a duration times a factor, rounded up: no timer fires early. The result is exact, which
-/// the result of a multiplication in `f64` would not be for durations beyond 104 days.
+/// Returns a duration times a factor, rounded up so that no timer fires early. The result is exact;
+/// a multiplication in `f64` would be inexact for durations beyond 104 days.
 fn multiplied(after: Ns, factor: f64) -> Ns {
     const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
     let exponent = (factor.to_bits() >> MANTISSA_BITS) as i32;
@@ -139,9 +138,9 @@ impl<T> FixedTimeouts<T> {
         Ok(())
     }
 
-    /// Multiplies the duration that a class was given by `factor`, for pending timers as well; a
-    /// factor of 1 restores it. Rounds up to the nanosecond. Timers that are overdue by the new
-    /// duration fire with the next advance. O(1), as [`set_after`](Self::set_after) is.
+    /// Multiplies the duration that a class was given by `factor`, for pending timers as well; 1
+    /// restores the given duration. Rounds up to the nanosecond. Timers that are overdue by the new
+    /// duration fire with the next advance. Costs as much as [`set_after`](Self::set_after).
     ///
     /// # Errors
     ///

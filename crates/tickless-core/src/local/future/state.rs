@@ -17,11 +17,11 @@ pub(super) struct State {
     pub(super) is_closed: bool,
 }
 
-/// The wakers for timers of one kind, and its idle timers: those of sleeps that have ended. Later
-/// sleeps use them again, because that costs a fraction of inserting and removing another timer.
+/// The wakers for timers of one kind, and the idle timers, whose sleeps have ended. Later sleeps
+/// use these again, which costs a fraction of inserting and removing another timer.
 struct Tasks {
-    /// For each slot: the waker of its sleep's task, which is taken when the timer fires, or the
-    /// next idle slot.
+    /// For each slot: the waker of its sleep's task, or, if the slot is idle, the number of the
+    /// next idle slot. The waker is taken when the timer fires.
     of_slot: Vec<Result<Waker, u32>>,
     /// The slot that has become idle last, or [`NO_SLOT`].
     idle: u32,
@@ -79,8 +79,8 @@ impl State {
         timers.now()
     }
 
-    /// Arms an idle timer for a sleep, and returns its slot. If that cannot be done in place,
-    /// returns the waker; then [`arm_slow`](Self::arm_slow) does it.
+    /// Arms an idle timer for a sleep, and returns its slot. Returns the waker if there is no idle
+    /// timer or arming it takes more than a store; then [`arm_slow`](Self::arm_slow) arms one.
     #[inline(always)]
     pub(super) fn arm(&mut self, kind: Kind, deadline: Ns, waker: Waker) -> Result<u32, Waker> {
         let slot = self.tasks[kind as usize].idle;
@@ -114,8 +114,8 @@ impl State {
         self.use_slot(kind, slot, waker)
     }
 
-    /// Takes the first idle slot off the list, and stores the waker in it. Returns the waker if
-    /// there is no such slot.
+    /// Takes the slot `slot`, the first of the idle ones, off their list, and stores the waker in
+    /// it. Returns the waker if there is no such slot.
     #[inline(always)]
     fn use_slot(&mut self, kind: Kind, slot: u32, waker: Waker) -> Result<u32, Waker> {
         let Tasks { of_slot, idle } = &mut self.tasks[kind as usize];
@@ -126,8 +126,8 @@ impl State {
         Ok(slot)
     }
 
-    /// Arms the timer in a slot by storing its deadline. Returns false if that cannot be done; then
-    /// [`start_slow`](Self::start_slow) arms it.
+    /// Arms the timer in a slot by storing its deadline. Returns false if more than that must be
+    /// done; then [`start_slow`](Self::start_slow) arms it.
     #[inline(always)]
     pub(super) fn start(&mut self, kind: Kind, slot: u32, deadline: Ns) -> bool {
         let LocalTimers { now, coarse, wheel, precise, heap, .. } = &mut self.timers;
@@ -158,7 +158,7 @@ impl State {
         self.tasks[kind as usize].of_slot.get(slot as usize)?.as_ref().ok()
     }
 
-    /// Sets the waker for a slot, and returns the one before.
+    /// Sets the waker for a slot, and returns the previous waker.
     pub(super) fn set_waker(&mut self, kind: Kind, slot: u32, waker: Waker) -> Option<Waker> {
         match self.tasks[kind as usize].of_slot.get_mut(slot as usize) {
             Some(task) => core::mem::replace(task, Ok(waker)).ok(),

@@ -50,8 +50,8 @@ impl LocalWheel {
         None
     }
 
-    /// Pops all due timers, a chunk at a time, and passes their keys to `fired`. The result is that
-    /// of popping them one by one, at a lower cost.
+    /// Pops all due timers, a chunk (a cache line of slot numbers) at a time, and passes their keys
+    /// to `fired`. The result is that of popping them one by one, at a lower cost.
     #[inline]
     pub(in crate::local) fn pop_all<T>(
         &mut self,

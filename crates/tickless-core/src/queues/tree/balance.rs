@@ -19,7 +19,7 @@ pub(super) struct Tree {
 type Place = Option<(QueueRef, Side)>;
 
 impl Tree {
-    /// Links `node` into an empty place below `parent`. O(log n), amortised O(1).
+    /// Links `node` into an empty place below `parent`. Restores the balance. Amortised O(1).
     #[inline]
     pub(super) fn attach(&mut self, node: QueueRef, parent: QueueRef, side: Side) {
         node.enter(parent);
@@ -51,11 +51,11 @@ impl Tree {
         }
     }
 
-    /// Replaces `node`, which has both children, by the next node, which gets its colour.
+    /// Replaces `node`, which has both children, by the next node in order, which gets its colour.
     ///
-    /// Returns the place that the next node left, the node that fills it, and the colour that was
-    /// removed from there. Nodes are relinked rather than their content copied, because a node is
-    /// part of a timer.
+    /// Returns the place that the next node left, the node that fills it, and the colour that this
+    /// place has lost. Nodes are relinked rather than their content copied, because a node is part
+    /// of a timer.
     fn replace_by_next(
         &mut self,
         node: QueueRef,

@@ -12,10 +12,10 @@ const DEPTH: &str = "timer queue: paths have different black depths";
 
 impl Queue {
     /// Checks links, order, windows, balance, both stored ends and the count. Returns the first
-    /// broken rule that it finds. O(n), without allocation; also in release builds.
+    /// broken rule that it finds. O(n), without allocation; available in release builds, too.
     pub fn check(&self) -> Result<(), BrokenInvariant> {
         self.check_shape()?;
-        // The links are sound from here on: walking by them terminates.
+        // The links have been checked, so that a walk along them terminates.
         let mut last = None;
         let mut next = self.tree.root.map(|root| balance::outermost(root, Side::Earlier));
         if next != self.first {
@@ -46,8 +46,8 @@ impl Queue {
         if nodes == self.len { Ok(()) } else { Err(BrokenInvariant(LENGTH)) }
     }
 
-    /// Checks the subtree of `node`, found below `above` at `depth`. Returns the number of black
-    /// nodes on each path down from there, and adds the number of nodes to `nodes`.
+    /// Checks the subtree of `node`, a child of `above` at this depth. Returns the number of black
+    /// nodes on each path down from `node`, and adds the number of nodes to `nodes`.
     fn black_depth_below(
         &self,
         node: Option<QueueRef>,

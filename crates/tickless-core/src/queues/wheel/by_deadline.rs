@@ -16,7 +16,7 @@ use crate::time::Ns;
 use alloc::vec::Vec;
 
 impl Wheel {
-    /// Makes the wheel fire timers exactly at their deadlines, after they have been
+    /// Makes the wheel fire timers exactly at their deadlines, once these timers have been
     /// [gathered](Wheel::gather). The wheel must be empty.
     pub fn make_exact(&mut self) {
         self.is_exact = true;
@@ -53,8 +53,8 @@ impl Wheel {
     }
 
     /// Moves all timers with a deadline at or before `by` to the end of the due list. Returns
-    /// whether there were any. They are in the order of deadlines only if `by` is no later than the
-    /// [earliest deadline](Self::earliest_deadline).
+    /// whether there were any. The moved timers are in the order of deadlines only if `by` is no
+    /// later than the [earliest deadline](Self::earliest_deadline).
     pub fn gather(&mut self, by: Ns, deadline: impl Fn(WheelRef) -> Ns) -> bool {
         let last = self.tick.ceil(by).saturating_sub(1);
         let mut has_gathered = false;

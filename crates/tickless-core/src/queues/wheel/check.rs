@@ -64,7 +64,7 @@ mod tests {
     use crate::queues::wheel::Wakes;
     use crate::time::{Ns, Tick};
 
-    /// Goal: the check can fail. Method: a timer is taken off its list without the wheel.
+    /// Goal: the check finds a fault. Method: a timer is taken off its list, but not by the wheel.
     #[test]
     fn a_missing_timer_is_reported() {
         let mut wheel = Wheel::new(Tick::MILLISECOND, Ns::ZERO);

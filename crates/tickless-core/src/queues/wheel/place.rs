@@ -75,7 +75,7 @@ impl WheelPlace {
 }
 
 impl Wheel {
-    /// Returns the proper place and list for a deadline; `None` if it has passed.
+    /// Returns the proper place and list for a deadline; `None` if the deadline has passed.
     #[inline(always)]
     pub(super) fn placement(&self, deadline: Ns, notes: u64) -> Option<(WheelPlace, usize)> {
         let tick = self.tick.ceil(deadline);
@@ -88,8 +88,8 @@ impl Wheel {
         if distance < REACH {
             return Some(on_level(last, level_of(distance), last, notes));
         }
-        // Beyond the wheel's reach: the distance is clamped, and the timer is placed again when it
-        // has passed (D7).
+        // Beyond the wheel's reach: the distance is clamped, and the timer is placed again when the
+        // clamped distance has passed (D7).
         Some(on_level(self.clk + REACH - 1, LEVELS - 1, last, notes))
     }
 }

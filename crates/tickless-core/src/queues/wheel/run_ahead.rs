@@ -6,17 +6,17 @@ use crate::link::WheelRef;
 /// Reads timers that will be popped soon, at several places of the due list at once.
 ///
 /// The time to expire a million timers is mostly cache misses, since each timer has to be read to
-/// find the next. A bucket has several lists. While the first is popped, a walker reads each of the
-/// others, one step for each pop: their cache misses overlap. Pops never reach a walker, because it
-/// moves on as well; any other removal of a timer stops all walkers, so that none refers to a
-/// removed timer.
+/// find the next. A bucket has several lists, each of which becomes a part of the due list. While
+/// the first part is popped, a *walker* for each other part reads that part's timers, one for each
+/// pop: their cache misses overlap. Pops never reach a walker, because it moves on as well; any
+/// other removal of a timer stops all walkers, so that none refers to a removed timer.
 #[derive(Debug, Default)]
 pub(super) struct RunAhead {
     walkers: [Option<Walker>; LANES],
     count: usize,
 }
 
-/// Reads the part of the due list that came from one bucket's list, up to its last timer.
+/// A reader of one part of the due list: the timers that came from one list of a bucket.
 #[derive(Clone, Copy, Debug)]
 struct Walker {
     at: WheelRef,
@@ -25,7 +25,7 @@ struct Walker {
 }
 
 impl RunAhead {
-    /// Buckets with fewer timers than this are not read ahead: it would gain too little.
+    /// Buckets with fewer timers than this are not read ahead, because that would gain too little.
     pub(super) const WORTHWHILE: u32 = 256;
 
     /// Adds a walker for a list that is about to be appended to the due list. Does nothing if the

@@ -25,8 +25,8 @@ impl Levels {
     }
 }
 
-/// The position of a walk over all timers: before this list, or within it if the ticket is not 0.
-/// Within a list, the walk continues with the timer that the wheel's `Cursor` stores.
+/// The position of a walk over all timers: before the list `list`, or within it if `ticket` is not
+/// 0. Within a list, the walk continues with the timer that the wheel's `Cursor` stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     list: usize,
@@ -83,7 +83,7 @@ impl Cursor {
 }
 
 impl Wheel {
-    /// Returns the number of timers on each level. O(occupied buckets), at most 576.
+    /// Returns the number of timers on each level. Reads one count for each of at most 576 buckets.
     pub fn by_level(&self) -> Levels {
         let (due, deferrable) = (self.due_live, self.deferrable);
         let mut found = Levels { due, deferrable, ..Levels::default() };
