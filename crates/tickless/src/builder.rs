@@ -184,8 +184,8 @@ impl Builder {
     }
 
     /// Sets a function that is called, on the driver thread, with the payload of a callback's
-    /// panic. It may drop the timer that panicked; a panic of its own is ignored. A program built
-    /// with `panic = "abort"` ends instead, without calling it.
+    /// panic. The function may drop the timer whose callback panicked; its own panics are ignored.
+    /// A program built with `panic = "abort"` ends instead, without calling the function.
     pub fn on_panic(
         mut self,
         reporter: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static,

@@ -191,7 +191,7 @@ impl ClockTimer {
         self.disarm(|| self.inner.timer.cancel())
     }
 
-    /// Cancels the timer, unless its callback is running. In that case it changes nothing and
+    /// Cancels the timer, unless its callback is running. In that case the call changes nothing and
     /// returns [`Cancel::Running`].
     pub fn try_cancel(&self) -> Cancel {
         if self.inner.timer.shared().is_forked_child() {
@@ -259,8 +259,8 @@ impl ClockTimer {
         }
     }
 
-    /// Arms or rearms the timer for what `armed` returns, which receives what the timer is armed
-    /// for now; `None` leaves that as it is.
+    /// Calls `armed` with what the timer is armed for now, and arms the timer for what `armed`
+    /// returns. If that is `None`, the timer is left as it is.
     fn start_armed(
         &self,
         armed: impl FnOnce(&HostClock, Armed) -> Option<Armed>,

@@ -80,15 +80,15 @@ pub fn sleep(after: Duration) -> Sleep {
     Sleep::new(process::handle(), now() + after, default_slack(after))
 }
 
-/// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If that has
-/// passed, it is ready when first polled.
+/// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If `deadline` has
+/// passed, the future is ready when first polled.
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let after = deadline - now();
     Sleep::new(process::handle(), deadline, default_slack(after))
 }
 
-/// Returns a future that completes when `after` has passed, or up to 13 % of that later: for idle
-/// timeouts, which are often moved to a later time and seldom fire.
+/// Returns a future that completes when `after` has passed, or later by up to 13 % of `after`: for
+/// idle timeouts, which are often moved to a later time and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
     CoarseSleep::new(process::handle(), now() + after)
 }

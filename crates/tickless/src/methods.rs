@@ -83,23 +83,23 @@ macro_rules! timer_methods {
                 self.timer.cancel()
             }
 
-            /// Cancels the timer, unless its callback is running. In that case it changes nothing
-            /// and returns [`Cancel::Running`]. Takes no lock if the timer is idle.
+            /// Cancels the timer, unless its callback is running. In that case the call changes
+            /// nothing and returns [`Cancel::Running`]. Takes no lock if the timer is idle.
             pub fn try_cancel(&self) -> Cancel {
                 self.timer.try_cancel()
             }
 
             /// Cancels the timer and waits until its callback is not running. Afterwards the caller
-            /// sees what the callback wrote, and may free what it uses. Returns what the call
-            /// found: the timer pending, idle, or its callback running.
+            /// sees what the callback wrote, and may free what the callback uses. Returns what the
+            /// call found: the timer pending, idle, or its callback running.
             ///
             /// If the callback is not running, this costs as much as [`cancel`](Self::cancel).
-            /// Otherwise it spins for a few microseconds and then sleeps. Armings made during the
-            /// wait, including the callback's own, are cancelled, too. The callback does not
+            /// Otherwise the call spins for a few microseconds and then sleeps. Armings made during
+            /// the wait, including the callback's own, are cancelled, too. The callback does not
             /// inherit the caller's priority.
             ///
-            /// It waits for the base's lock for a bounded time only: the driver releases the lock
-            /// for every callback, and otherwise after at most 64 timers.
+            /// The call waits for the base's lock for a bounded time only: the driver releases the
+            /// lock for every callback, and otherwise after at most 64 timers.
             ///
             /// # Errors
             ///

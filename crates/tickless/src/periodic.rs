@@ -265,8 +265,8 @@ impl Periodic {
         Self::cancel_result(found, was_stopped)
     }
 
-    /// Stops the timer, unless its callback is running. In that case it changes nothing and returns
-    /// [`Cancel::Running`].
+    /// Stops the timer, unless its callback is running. In that case the call changes nothing and
+    /// returns [`Cancel::Running`].
     pub fn try_cancel(&self) -> Cancel {
         if self.timer.shared().is_forked_child() {
             return Cancel::Idle;

@@ -45,7 +45,7 @@ impl Builder {
     }
 
     /// Makes drivers wake on every tick, like a kernel with a periodic tick, and check whether
-    /// timeouts have expired. With a tick of 1 ms it costs a thousand wakeups a second.
+    /// timeouts have expired. A tick of 1 ms costs a thousand wakeups a second.
     pub fn ticking(mut self) -> Builder {
         self.setup.core.wheel = WheelEvents::Tick;
         self.setup.ticks = true;

@@ -169,7 +169,7 @@ fn find_or_start(runtime: &Handle, set: fn(&RuntimeClock)) -> Option<Arc<Runtime
 /// If the caller is in no runtime, or in one without `enable_time`, as `tokio::time::sleep` does.
 #[track_caller]
 pub fn use_tokio_sleep() {
-    // Panics here if the runtime has no timers, because later it would end the task.
+    // If the runtime has no timers, panic here, because a later panic would end the task.
     drop(tokio::time::sleep(Duration::ZERO));
     find_or_start(&Handle::current(), RuntimeClock::use_sleep);
 }

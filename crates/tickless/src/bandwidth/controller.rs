@@ -55,7 +55,7 @@ struct OwnLine<T>(T);
 /// How many permits a group starts with, and when it is first refilled.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Begin {
-    /// The quota of one period; the first refill comes at the group's phase.
+    /// The group starts with the quota of one period. Its first refill comes at its phase.
     Full,
     /// The group starts with this many permits, and is next refilled at this time.
     With(u64, Ns),

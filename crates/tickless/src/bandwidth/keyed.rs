@@ -78,7 +78,7 @@ enum KeyState {
 
 /// The number of shards. A sweep locks one shard, so it delays few callers.
 const SHARDS: usize = 64;
-/// A shard with fewer keys is not swept.
+/// A shard with fewer keys than this is not swept.
 const SWEEP_MIN: usize = 32;
 
 impl<K> Clone for KeyedLimiter<K> {
@@ -115,8 +115,8 @@ impl BandwidthBuilder<Limiter> {
 
 impl<K: Hash + Eq> KeyedLimiter<K> {
     /// Takes a key's permits if they are available. Never waits for permits. Hashes the key once
-    /// and locks one of 64 shards for reading; for writing on the first call of a period. Clones
-    /// the key and allocates for a new key.
+    /// and locks one of 64 shards: for writing on the first call of a period, otherwise for
+    /// reading. Clones the key and allocates for a new key.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
         limiter.available()
     }
 
-    /// Returns how long it will take until so many permits of a key can be taken, as
+    /// Returns how long it will take until `permits` permits of a key can be taken, as
     /// [`Limiter::retry_after`] does. O(1).
     ///
     /// # Errors
@@ -255,8 +255,8 @@ impl<K: Hash + Eq> Inner<K> {
         Ok((self.hasher.hash_one(key), self.timers.shared.now()))
     }
 
-    /// Returns the shard of a hash. All bits of the hash affect the choice, because a program's
-    /// hasher may leave most of them zero.
+    /// Returns the shard for keys with this hash. All bits of the hash affect the choice, because a
+    /// program's hasher may leave most of them zero.
     fn shard(&self, hash: u64) -> &RwLock<Shard<K>> {
         // Fibonacci hashing: 2^64 divided by the golden ratio.
         &self.shards[(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SHARDS]

@@ -239,10 +239,10 @@ impl Limiter {
         available
     }
 
-    /// Returns how long it will take until so many permits can be taken; zero if they are available
-    /// now. Permits that other callers wait for are included, later requests are not. A server that
-    /// refuses a request sends this time, rounded up to seconds, in HTTP's `Retry-After`. Takes the
-    /// lock.
+    /// Returns how long it will take until `permits` permits can be taken; zero if they are
+    /// available now. Permits that other callers wait for are included, later requests are not. A
+    /// server that refuses a request sends this time, rounded up to seconds, in HTTP's
+    /// `Retry-After`. Takes the lock.
     ///
     /// # Errors
     ///

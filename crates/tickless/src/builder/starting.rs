@@ -31,8 +31,8 @@ use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{CpuId, Instant, Ns};
 
 /// How many times in a row virtual time runs the due timers of one base before it continues with
-/// the next base. Without a limit, a timer that rearms itself for the current instant would keep it
-/// there.
+/// the next base. Without a limit, a timer that rearms itself for the current instant would keep
+/// virtual time at this base.
 const VIRTUAL_PASSES: u32 = 1_024;
 /// How many times in a row a driver thread runs the due timers of its base before it returns to its
 /// main loop, which costs a system call.
@@ -153,7 +153,7 @@ impl Builder {
     ///
     /// When a timer is armed that is due before what [`next_event`](EventLoopDriver::next_event) or
     /// `timeout` last returned, the arming thread, which may be the loop's own, calls `on_rearm`
-    /// with the new deadline. This must make a waiting loop ask for the next event again, for
+    /// with the new deadline. `on_rearm` must make a waiting loop ask for the next event again, for
     /// instance by an eventfd. It may be called more often than needed, by several threads at once,
     /// and must not panic. It is not called from the start of a [`run`](EventLoopDriver::run) until
     /// the loop asks for the next event.

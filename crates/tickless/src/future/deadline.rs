@@ -81,8 +81,8 @@ pub fn propagate_deadline<F: Future>(future: F) -> DeadlineScope<F> {
     DeadlineScope { sleep, future, is_propagated: true }
 }
 
-/// Returns the time that is left until the earliest deadline of the scopes whose futures the caller
-/// runs in, on their clock; zero if it has passed. `None` outside of all scopes.
+/// Returns the time that is left until the earliest deadline of the scopes around the caller, on
+/// the clock of these scopes; zero if it has passed. `None` outside of all scopes.
 pub fn remaining() -> Option<Duration> {
     ambient::innermost(|scope| Instant::from(scope.earliest) - Instant::from(scope.now()))
 }

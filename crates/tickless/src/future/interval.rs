@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
-/// Ticks every period, without drift; from [`interval`](super::interval). Allocates once. Ticks are
-/// due at whole periods after the first tick, however late the task awaits each of them.
+/// An interval without drift, from [`interval`](super::interval). Allocates once. Ticks are due at
+/// whole periods after the first tick, however late the task awaits each of them.
 #[derive(Debug)]
 pub struct Interval {
     sleep: Pin<Box<Sleep>>,
@@ -87,7 +87,7 @@ impl Interval {
     }
 }
 
-/// A named type, so that its `poll` can be `track_caller`.
+/// The future of `Interval::tick`: a named type, so that its `poll` can be `track_caller`.
 struct NextTick<'a>(&'a mut Interval);
 
 impl Future for NextTick<'_> {

@@ -12,7 +12,7 @@ use tickless_core::link::{PREFETCH_DISTANCE, QueueLink, prefetch_at};
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
-    /// Completes when its deadline has passed; from [`sleep`](super::sleep) and
+    /// A future that completes when its deadline has passed; from [`sleep`](super::sleep) and
     /// [`sleep_until`](super::sleep_until). 96 bytes. Never early; late by at most its slack and
     /// two thread wakeups.
     #[must_use = "futures do nothing unless they are awaited"]
@@ -23,9 +23,9 @@ pin_project! {
 }
 
 pin_project! {
-    /// Completes when its deadline has passed, or later by up to 13 % of the time to sleep; from
-    /// [`coarse_sleep`](super::coarse_sleep). 88 bytes. Moving it to a later time takes one
-    /// compare-and-swap.
+    /// A future that completes when its deadline has passed, or later by up to 13 % of the time to
+    /// sleep; from [`coarse_sleep`](super::coarse_sleep). 88 bytes. Moving the deadline to a later
+    /// time takes one compare-and-swap.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]
@@ -41,7 +41,7 @@ macro_rules! sleep {
                 self.entry.deadline().into()
             }
 
-            /// Returns `true` if its timer has fired. The task may not have been woken yet.
+            /// Returns `true` if the sleep's timer has fired. The task may not have been woken yet.
             pub fn is_elapsed(&self) -> bool {
                 self.entry.has_fired()
             }

@@ -38,8 +38,8 @@ pub struct TimerSource {
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// The timers of the process. They never end, so their futures need not keep them running by
-    /// counted references.
+    /// The timers of the process. They never end, so futures need not hold counted references to
+    /// keep them running.
     Process,
     Own(Timers),
     /// The timers of the context in which each future is created: a virtual clock, a tokio runtime,

@@ -9,13 +9,13 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
-    /// Yields a future's output, or [`Elapsed`] if a deadline passes first; from
+    /// A future that yields another one's output, or [`Elapsed`] if a deadline passes first; from
     /// [`timeout`](super::timeout) and [`coarse_timeout`](super::coarse_timeout). 96 bytes larger
-    /// than the future, or 88 with a [`CoarseSleep`]. The future is polled before the clock is
-    /// read, so a future that is ready never elapses.
+    /// than the inner future, or 88 with a [`CoarseSleep`]. The inner future is polled before the
+    /// clock is read, so a future that is ready never elapses.
     ///
-    /// Inside a [`deadline_scope`](super::deadline_scope) with an earlier deadline it arms no timer
-    /// of its own, and ends with the scope's deadline.
+    /// Inside a [`deadline_scope`](super::deadline_scope) with an earlier deadline a `Timeout` arms
+    /// no timer of its own, and ends with the scope's deadline.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Timeout<F, S = Sleep> {
         #[pin]
@@ -31,14 +31,14 @@ pin_project! {
 pub struct Elapsed {
     /// The deadline that passed.
     pub deadline: Instant,
-    /// Whether that was an ambient deadline, of a [`deadline_scope`](super::deadline_scope) around
-    /// the future, and not the deadline that this future was given itself.
+    /// Whether the deadline was an ambient one, of a [`deadline_scope`](super::deadline_scope)
+    /// around the future, and not the one that this future was given itself.
     pub is_ambient: bool,
 }
 
 impl Elapsed {
-    /// A future with the deadline `own` has ended, with the deadline of the scope around it if
-    /// there is one here.
+    /// Makes the error of a future with the deadline `own`. `ambient` is the deadline of the scope
+    /// around the future, if that deadline ended it.
     pub(super) fn new(own: Instant, ambient: Option<Ns>) -> Elapsed {
         let deadline = ambient.map_or(own, Instant::from);
         Elapsed { deadline, is_ambient: ambient.is_some() }

@@ -20,7 +20,7 @@
 //! Each entry by the bias saves a few nanoseconds; the revocation costs a heavy barrier, which
 //! interrupts every CPU that runs the process: a microsecond on two CPUs, a hundred on 480. So the
 //! bias is earned by a *streak*, a number of times in a row for which a thread takes the mutex. Its
-//! length is some times the number of entries that pay for a revocation, as measured in this
+//! length is a multiple of the number of entries that pay for a revocation, as measured in this
 //! process ([`BarrierCost`]). If a revocation comes before the bias has paid for it, the next
 //! streak must be four times as long. A lock that threads share thus soon gives the bias up, and
 //! all its losses together stay a small part of what the mutex costs anyway.
@@ -49,7 +49,7 @@ pub trait Barriers {
 }
 #[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct Bias<W: Barriers> {
-    /// The name of the slot of the thread that owns the bias, or 0. Written under the mutex.
+    /// The number of the slot of the thread that owns the bias, or 0. Written under the mutex.
     owner: W::Word,
     /// The mutex: 1 while a thread holds it.
     taken: W::Word,
@@ -62,23 +62,25 @@ pub struct Bias<W: Barriers> {
     /// How often the bias was revoked too early, less how often it had paid. The mutex guards this
     /// word and the two below.
     losses: W::Word,
-    /// When the streak of `last` was half as long as it must be; 0 if it is shorter. From the grant
-    /// of the bias on: the time until which it must last to pay for its revocation.
+    /// When the streak of the thread `last` was half as long as it must be; 0 if it is shorter.
+    /// From the grant of the bias on: the time until which the bias must last to pay.
     clock: W::Word,
 }
 
-/// How long a heavy barrier takes in this process: a moving average, which falls at once.
+/// How long a heavy barrier takes in this process: a moving average that takes lower values at
+/// once.
 #[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct BarrierCost<W> {
     /// In nanoseconds; 0 before the first barrier.
     average: W,
 }
 
-/// The streak, in takes of the mutex for each nanosecond of a heavy barrier. Each interrupted CPU
-/// adds about 0.3 us to a barrier and itself loses about a microsecond, so all CPUs together lose
-/// about four times the barrier's duration. An entry by the bias saves 20 to 40 instructions, some
-/// 10 ns, so 0.4 entries for each nanosecond pay for that. The streak is five times as long: a bias
-/// that never pays costs a fifth of what the mutex does, once.
+/// The number of times that a thread must take the mutex to earn the bias, for each nanosecond that
+/// a heavy barrier takes. Each interrupted CPU adds about 0.3 us to a barrier and itself loses
+/// about a microsecond, so all CPUs together lose about four times the barrier's duration. An entry
+/// by the bias saves 20 to 40 instructions, some 10 ns, so 0.4 entries for each nanosecond pay for
+/// that. This number is five times as high: a bias that never pays costs a fifth of the mutex,
+/// once.
 const TAKES_PER_NS: u64 = 2;
 const STREAK_MIN: u64 = 1_024;
 /// A streak becomes longer by this factor each time that the bias is revoked too early.
@@ -87,7 +89,7 @@ const GROWTH: u64 = 4;
 const LOSSES_MAX: u64 = 10;
 
 impl<W: Word> BarrierCost<W> {
-    /// Makes an average of a word that holds 0.
+    /// Makes an average that has no value yet: `average` must hold 0.
     pub const fn of(average: W) -> BarrierCost<W> {
         BarrierCost { average }
     }
@@ -211,7 +213,7 @@ impl<W: Barriers> Bias<W> {
         }
     }
 
-    /// Returns how long a streak must be: never reached once the bias was lost too often.
+    /// Returns how long a streak must be to earn the bias; endless once it was lost too often.
     fn streak_needed(&self) -> u64 {
         match self.losses.load(Ordering::Relaxed) {
             0 => W::streak(),
@@ -220,8 +222,8 @@ impl<W: Barriers> Bias<W> {
         }
     }
 
-    /// Makes a thread the owner. The bias has paid if it lasts for a quarter of a first streak: for
-    /// a part of the time that the second half of this streak took.
+    /// Makes a thread the owner of the bias. The bias has paid if it lasts for a quarter of a first
+    /// streak's time, which is derived from the time of the second half of this streak.
     #[cold]
     fn grant(&self, thread: u64) {
         let (now, half) = (W::now(), self.clock.load(Ordering::Relaxed));

@@ -91,8 +91,8 @@ struct Judge {
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
-/// For this long the first calibration spins. Of 300 on a busy virtual machine, the worst was 30
-/// ppm off (after 1 ms: 11 ppm), which is 3 us until the first correction, [`EVERY`] 100 ms.
+/// How long the first calibration spins. Of 300 on a busy virtual machine, the worst was 30 ppm off
+/// (after 1 ms: 11 ppm), which is 3 us until the first correction, after 100 ms ([`EVERY`]).
 const CALIBRATION: Ns = Ns::from_us(500);
 /// If this many comparisons in a row do not fit the known rate, the counter is given up. After a
 /// suspend at most two do not fit: after the second, the rate just measured is the known rate.
@@ -223,7 +223,7 @@ impl HostClock {
     }
 
     /// Returns the current time if it comes from the counter and no other thread is correcting the
-    /// clock. This function is short enough to be inlined: it calls no other and needs no stack.
+    /// clock. Short enough to be inlined: it calls no other function and needs no stack.
     #[inline]
     pub fn try_now(&self) -> Option<Ns> {
         if self.kind != Kind::Line {

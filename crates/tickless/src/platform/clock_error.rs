@@ -11,8 +11,8 @@ pub enum Fallback {
     NoCounter,
     /// The CPU does not guarantee that its counter runs at a constant rate.
     NotInvariant,
-    /// The kernel keeps time with another counter: it has found this one to be wrong, or was
-    /// configured not to use it.
+    /// The kernel keeps time with another counter: it has found the CPU's counter to be wrong, or
+    /// was configured not to use it.
     NotTrusted,
     /// It is unknown which counter the kernel keeps time with, because `/sys` cannot be read.
     NotKnown,

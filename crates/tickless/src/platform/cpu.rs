@@ -18,7 +18,7 @@ pub struct CpuMap {
     /// The CPUs in ascending order: base `n` belongs to `cpus[n]`.
     cpus: Vec<u32>,
     bases: u16,
-    /// If present, `here` draws a random base from it, instead of using that of the CPU.
+    /// If present, `here` draws a random base from it, instead of returning the current CPU's base.
     chance: Option<Arc<Chance>>,
 }
 

@@ -146,8 +146,8 @@ impl<T> BiasedLock<T> {
                 return None;
             }
             if !BARRIERS.is_known() {
-                // The first calls are slower than later ones. A thread gets the bias after a streak
-                // that is as long as the quickest of these requires.
+                // The first calls of the heavy barrier are slower than later ones. The quickest of
+                // them determines how long a streak must be to earn the bias.
                 (0..4).for_each(|_| Threads::heavy_barrier());
                 return None;
             }
@@ -180,7 +180,7 @@ fn slot() -> &'static Slot {
     unsafe { &*SLOT.get() }
 }
 
-/// Returns this thread's slot, and first gives it one if necessary; `None` if it is ending.
+/// Returns this thread's slot, and first gives it one if necessary; `None` if the thread is ending.
 fn take_slot() -> Option<&'static Slot> {
     if slot().is_shared() && SLOT_RETURN.try_with(|_| ()).is_ok() {
         let free = FREE_SLOTS.lock().pop();
@@ -333,8 +333,8 @@ mod tests {
         takes
     }
 
-    /// Goal: a bias that is lost before it has paid for that is earned by a longer streak the next
-    /// time, and one that has paid by a shorter one.
+    /// Goal: if a bias is lost before it has paid for that, the streak that earns the next one is
+    /// longer; if it has paid, that streak is shorter.
     #[test]
     fn a_bias_that_does_not_pay_is_given_up() {
         STAGED.with(|bias| {
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!((cost.is_known(), cost.streak()), (false, 1_024));
         cost.record(100_000);
         assert_eq!((cost.is_known(), cost.streak()), (true, 200_000));
-        // One that takes long because its thread loses its CPU counts as four times the average.
+        // A barrier whose thread has lost its CPU counts as four times the average.
         cost.record(10_000_000);
         assert_eq!(cost.streak(), 2 * 137_500);
         cost.record(2_000);

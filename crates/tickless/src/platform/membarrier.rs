@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use core::sync::atomic::{AtomicBool, AtomicU64, compiler_fence};
 
-    /// On its own cache lines, so that each store stays in its CPU's store buffer for a while.
+    /// A word on its own cache lines, so that stores stay in a CPU's store buffer for a while.
     #[repr(align(128))]
     struct Line(AtomicU64);
 

@@ -35,8 +35,8 @@ const MARGIN_LEAST: Ns = Ns::from_us(2);
 const MARGIN_MOST: Ns = Ns::from_ms(1);
 /// The most CPU time that a driver can save up while it does not spin.
 const SAVED_MOST: Ns = Ns::from_ms(1);
-/// A wakeup that is late by more than the margin raises the margin by a 16th. Any other wakeup
-/// lowers it by a 99th of that. So the margin settles where one wakeup in 100 is late by more.
+/// A wakeup that is late by more than the margin raises the margin by a 16th; any other lowers it
+/// by a 99th of that. So the margin settles where one wakeup in 100 is late by more.
 const RAISED_BY: u64 = 16;
 
 /// The margin of one driver, and the CPU time that it may spin.

@@ -42,8 +42,8 @@ impl Watcher {
             if !files[1].revents().is_empty() {
                 return Ok(());
             }
-            // Rearm the timer before the call of `stepped`, so that it notices if the clock is set
-            // again during that call.
+            // Rearm the timer before the call of `stepped`, so that the timer notices if the clock
+            // is set again during that call.
             let read = rustix::io::read(&self.timer, &mut [0u8; 8]);
             self.arm().map_err(|errno| RefusedCall::new("timerfd_settime", errno))?;
             // Reading a cancelled timer fails with another error than `EAGAIN`. Reading succeeds if

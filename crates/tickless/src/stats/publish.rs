@@ -1,5 +1,5 @@
 //! Publishes [`Stats`] to the `metrics` facade when the program calls for it. The bases keep these
-//! counters even without this feature, so it slows down no timer.
+//! counters even without this feature, so publishing them slows down no timer.
 
 use super::figures::{BaseStats, Stats};
 use crate::timers::Timers;
@@ -31,8 +31,8 @@ fn publish(base: &str, stats: &BaseStats) {
     let pending = |family: &'static str, count: usize| {
         gauge!("tickless_pending", "base" => base.to_owned(), "family" => family).set(count as f64);
     };
-    // Prometheus expects times in seconds. They are gauges because counters of the facade are whole
-    // numbers.
+    // Prometheus expects times in seconds. Times are gauges, because counters of the facade are
+    // whole numbers.
     let seconds = |name: &'static str, time: Duration| {
         gauge!(name, "base" => base.to_owned()).set(time.as_secs_f64());
     };

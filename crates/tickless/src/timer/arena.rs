@@ -22,10 +22,10 @@ use std::sync::Mutex;
 
 /// The size of a cache line. The size of a slot is a multiple of it.
 const LINE: usize = 64;
-/// Slots of one cache line and of two are pooled. Larger timers come from the general allocator.
+/// How many slot sizes are pooled: one cache line and two. Larger timers are allocated one by one.
 const CLASSES: usize = 2;
 const FIRST_CHUNK: usize = 16 << 10;
-/// The size of a huge page on x86-64 and most other architectures.
+/// The size of the largest chunks: a huge page on x86-64 and most other architectures.
 const LAST_CHUNK: usize = 2 << 20;
 /// The number of slots that move between a CPU's cache and the depot at once.
 const BATCH: u64 = 64;

@@ -11,9 +11,9 @@ use tickless_core::platform::Platform;
 /// What must happen to the memory of a timer that has been shut down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// No thread uses it any more: free it.
+    /// No thread uses the memory any more: free it.
     Over,
-    /// Its callback runs, and the caller must not wait: free it when the callback has returned.
+    /// The timer's callback runs, and the caller must not wait: free the memory after its return.
     Runs,
     /// This is a forked child: the timer's driver may have been using the memory. Never free it.
     LeftByFork,
@@ -37,7 +37,7 @@ pub fn end_own<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L
 }
 
 /// Cancels a timer that only the caller arms, and waits for its callback. Inside that callback,
-/// `detach_own` detaches it and returns `true`, and this does not wait.
+/// `detach_own` detaches it and returns `true`, and `disarm` does not wait.
 #[inline]
 pub fn disarm<P: Platform, L: Family<P>>(
     bases: &Bases<P>,

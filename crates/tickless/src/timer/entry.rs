@@ -40,7 +40,7 @@ pub(crate) struct Entry<L: Family<Host>> {
     /// Whether the task or the driver may access the waker.
     turns: Turns<AtomicU8>,
     stage: Cell<Stage>,
-    /// Whether the last poll left it to the deadline scope around it to wake the task.
+    /// Whether the last poll relied on the deadline scope around it to wake the task.
     waits_for_scope: Cell<bool>,
     pinned: PhantomPinned,
 }

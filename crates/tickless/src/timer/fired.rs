@@ -1,4 +1,4 @@
-//! The argument of a callback: tells about the expiry, and lets the callback rearm its timer.
+//! The argument of a callback: describes the expiry, and lets the callback rearm its timer.
 
 use super::wakers::{Pause, Wakers};
 use crate::platform::clock::HostClock;
@@ -30,7 +30,7 @@ impl<'a> Fired<'a> {
         Fired { expiry, clock, wakers, result: CallbackResult::Done, overruns: 0 }
     }
 
-    /// Returns the deadline that the timer was armed with. It never fires earlier.
+    /// Returns the deadline that the timer was armed with. The timer never fires earlier.
     pub fn deadline(&self) -> Instant {
         self.expiry.window.soft.into()
     }

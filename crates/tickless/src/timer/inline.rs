@@ -1,8 +1,8 @@
 //! A timer with its callback inside a struct of the program: pinned, without an allocation.
 //!
 //! The memory belongs to the program, so a drop waits for a running callback, even inside the
-//! callback of another timer. Inside the timer's own callback it [detaches](Pinned::end_in_place)
-//! the callback instead. If the wait would never end, the process aborts.
+//! callback of another timer. Inside the timer's own callback the drop
+//! [detaches](Pinned::end_in_place) the callback instead. A wait without end aborts the process.
 
 use super::fired::Fired;
 use super::frame;

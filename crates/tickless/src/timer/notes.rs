@@ -27,8 +27,8 @@ pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
             LABEL.set(self.0);
         }
     }
-    // Relaxed: while this future is polled only this thread must see it, when it arms the future's
-    // timers.
+    // Relaxed: while this future is polled only this thread must see the flag, when it arms the
+    // future's timers.
     LABELS.store(true, Ordering::Relaxed);
     let _restore = Restore(LABEL.replace(Some(label)));
     poll()

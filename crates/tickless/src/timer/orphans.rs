@@ -31,7 +31,7 @@ pub(super) trait Keeper: RecheckWaits + 'static {
 
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
-    /// Whether `nodes` has any. Written under its lock, and read without it.
+    /// Whether `nodes` has any elements. Written under the lock of `nodes`, and read without it.
     any: AtomicBool,
     nodes: Mutex<Vec<Orphan>>,
 }
@@ -84,8 +84,8 @@ impl Orphans {
         *nodes = running;
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
-        // Counts as a callback: the closures that are freed here may drop other timers, and those
-        // drops must not wait for callbacks.
+        // Freeing counts as a callback: the closures that are freed here may drop other timers, and
+        // those drops must not wait for callbacks.
         let free = || ended.into_iter().for_each(|orphan| orphan.free(set));
         frame::within(&Runs::nowhere(set), 0, free);
     }

@@ -333,8 +333,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return;
         }
         let found = ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
-        // Only the device of a tokio runtime must learn of this. The set of such a runtime has a
-        // single base, so there is no need to find out which base the timer was on.
+        // Only the device of a tokio runtime must learn of the cancel. The set of such a runtime
+        // has a single base, so there is no need to find out which base the timer was on.
         #[cfg(feature = "tokio-time")]
         if let Some(device) = self.set.bases.platform().devices.first() {
             device.disarmed();

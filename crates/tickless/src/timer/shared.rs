@@ -318,7 +318,7 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// Stops the drivers and drops the state: this was the last user of a closed set.
+    /// Called for the last user of a closed set: stops the drivers and drops the set's state.
     #[cold]
     fn end(&mut self) {
         if self.is_forked_child() {
@@ -334,7 +334,7 @@ impl Handle {
 }
 
 impl Shared {
-    /// Do not call it in a forked child: the lock may be held forever.
+    /// Locks the set's phases. Not for a forked child, where the lock may be held forever.
     pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
         locked(&self.phases)
     }

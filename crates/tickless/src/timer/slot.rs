@@ -67,7 +67,7 @@ pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
 #[derive(Debug)]
 pub(crate) enum OwnOrLent<T: 'static> {
     Own(Arc<T>),
-    /// In the caller's slot, which is valid until it is given back.
+    /// The state is in the caller's slot, which is valid until it is given back.
     Lent(NonNull<T>),
 }
 

@@ -55,9 +55,9 @@ impl<B: Byte> Turns<B> {
         self.0.store(WAITING, Ordering::Relaxed);
     }
 
-    /// Calls `write`, which may access the waker, and must store one. Returns `false` if the timer
-    /// has fired: then the task is ready. Only the task may call this. If the timer fires during a
-    /// call of `write` that panics, the task's next poll finds that the timer has fired.
+    /// Calls `write`, which may access the waker, and must store a new one. Returns `false` if the
+    /// timer has fired: then the task is ready. Only the task may call this. If the timer fires
+    /// during a call of `write` that panics, the task's next poll finds that the timer has fired.
     #[inline]
     pub fn register(&self, write: impl FnOnce()) -> bool {
         // Acquire: pairs with the Release in `fire`. A task that finds `FIRED` here is ready.

@@ -4,7 +4,7 @@
 //! Generic over the atomic word, so that model checkers run this file. A timer may be made on one
 //! CPU and dropped on another, so only the sum over all CPUs is the number of users. After the last
 //! [`Timers`](crate::Timers) has been dropped, the set ends when the sum reaches zero. The thread
-//! that drops it closes the counts:
+//! that drops that last one closes the counts:
 //!
 //! | a thread that adds or removes a user | the thread that closes the counts |
 //! |---|---|

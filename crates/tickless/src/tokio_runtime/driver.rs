@@ -6,7 +6,7 @@
 //! for all of them. A task would be scheduled first, and would wake a worker while it wakes others.
 //!
 //! If the program has chosen a sleep of tokio's as the event device, the reactor wakes the `Event`
-//! when that ends. A thread that arms an earlier timer wakes the task, which resets the sleep.
+//! when it ends. A thread that arms an earlier timer wakes the task, which resets the sleep.
 //!
 //! The task owns the timers, so they end with the runtime. While the program moves the runtime's
 //! clock, it also fires them.
@@ -36,7 +36,7 @@ use tokio::time::{Instant, Sleep};
 #[derive(Debug)]
 pub(super) struct Driver {
     state: Mutex<State>,
-    /// How often threads have asked the one that fires timers to do so; zero if none does.
+    /// The requests to fire timers since a thread began to serve them; zero while no thread does.
     requests: AtomicU64,
     /// Whether timers are so late that they are fired before the reactor has seen their expiry.
     pub(super) are_late: AtomicBool,
@@ -158,8 +158,8 @@ impl State {
 }
 
 impl Driver {
-    /// Calls `run`. While another call of this function runs, on another thread or around this one,
-    /// that one calls its function again instead.
+    /// Calls the closure `run`. If another call of this function is in progress, on another thread
+    /// or around this one, that call calls its own closure again instead.
     fn run(&self, mut run: impl FnMut(&mut State)) {
         let mut seen = 1;
         // Release: pairs with the Acquire below, so that the other call sees why it runs again.

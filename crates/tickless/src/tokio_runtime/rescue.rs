@@ -43,7 +43,7 @@ pub fn rescue_after(late: Duration) -> Result<(), StartTimersError> {
     // Fails only in a forked child, which has no driver threads.
     let _ = checks.start(late);
     let before = locked(&runtime.rescue).replace(checks);
-    // Without the lock, because this waits for a check that is running.
+    // Drop it without the lock, because its drop waits for a check that is running.
     drop(before);
     Ok(())
 }
@@ -55,7 +55,7 @@ impl RuntimeTimers {
         if self.clock.is_known_virtual() || due + late > self.clock.now() {
             return;
         }
-        // Relaxed: `Driver::run` publishes it to the thread that fires.
+        // Relaxed: `Driver::run` publishes the flag to the thread that fires.
         self.driver.are_late.store(true, Ordering::Relaxed);
         let _entered = self.clock.enter();
         self.fire(event);

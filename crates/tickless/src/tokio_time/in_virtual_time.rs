@@ -121,9 +121,9 @@ enum Step {
 
 /// Called by a worker that has found no task to run. If it is the last one, it advances the clock.
 ///
-/// A step wakes tasks while other workers are about to wait, which looked for tasks before that. So
-/// none of them may make the next step, until a task that is queued behind the woken ones has run:
-/// its worker looks for further tasks before it waits.
+/// A step wakes tasks while other workers are about to wait that looked for tasks before the step.
+/// So none of them may make the next step until a task that is queued behind the woken ones has
+/// run: its worker looks for further tasks before it waits.
 fn park(all: &Arc<Mutex<Workers>>, workers: usize, clock: &VirtualTime) {
     let mut state = locked(all);
     state.waiting += 1;

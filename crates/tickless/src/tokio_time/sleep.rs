@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pin_project! {
-    /// Completes when its deadline has passed; from [`sleep`] and [`sleep_until`]. Late by its
-    /// [slack](Sleep::slack) and the time to wake a worker.
+    /// A future that completes when its deadline has passed; from [`sleep`] and [`sleep_until`].
+    /// Late by its [slack](Sleep::slack) and the time to wake a worker.
     ///
     /// Never early, except that a sleep which outlives its runtime completes at once, as one of
     /// tokio's does.
@@ -59,7 +59,7 @@ impl Sleep {
         Instant(self.inner.deadline())
     }
 
-    /// Returns `true` if its timer has fired. The task may not have been woken yet.
+    /// Returns `true` if the sleep's timer has fired. The task may not have been woken yet.
     pub fn is_elapsed(&self) -> bool {
         self.inner.is_elapsed()
     }

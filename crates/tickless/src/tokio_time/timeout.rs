@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pin_project! {
-    /// Yields a future's output, or [`Elapsed`] if a deadline passes first; from [`timeout`] and
-    /// [`timeout_at`].
+    /// A future that yields another one's output, or [`Elapsed`] if a deadline passes first; from
+    /// [`timeout`] and [`timeout_at`].
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct Timeout<T> {
@@ -23,7 +23,7 @@ pin_project! {
 /// The future is polled before the clock is read, so a future that is ready never elapses.
 ///
 /// Inside a [`deadline_scope`](crate::future::deadline_scope) with an earlier deadline, as from
-/// `timers().deadline_scope`, it ends with that deadline, which tokio's error type does not show.
+/// `timers().deadline_scope`, it ends then, which tokio's error type does not show.
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     let future = future.into_future();

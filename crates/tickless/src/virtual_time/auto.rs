@@ -32,8 +32,8 @@ struct State {
     blocking: Vec<u64>,
     /// The thread that advances the clock to the next expiry because no thread is busy.
     stepping: Option<u64>,
-    /// Whether another thread has asked for a step since that thread began one. It may have armed a
-    /// timer that the step does not see.
+    /// Whether another thread has asked for a step since the stepping thread began one. The asking
+    /// thread may have armed a timer that the step does not see.
     missed: bool,
 }
 
@@ -83,7 +83,7 @@ impl VirtualTime {
     /// `on_thread_park`.
     ///
     /// Also returns `false`, without waiting, if another thread is advancing the clock. If that
-    /// thread fires no timer, it looks again for one that the caller may have armed. If it fires
+    /// thread fires no timer, it checks again for one that the caller may have armed. If it fires
     /// one, an executor of several threads calls this again when the tasks that were woken have
     /// run.
     ///

@@ -27,8 +27,8 @@ impl VirtualTime {
     /// Creates a virtual time that breaks ties at random: the seed decides the order in which
     /// timers of equal expiry fire. Timers that are pinned to one base keep their relative order.
     ///
-    /// If a thread panics while it holds this, the seed is printed to standard error, to reproduce
-    /// the order. A seed reproduces a run only if a single thread uses the timers.
+    /// If a thread panics while it holds the result, the seed is printed to standard error, to
+    /// reproduce the order. A seed reproduces a run only if a single thread uses the timers.
     pub fn shuffled_with_seed(seed: u64) -> VirtualTime {
         let builder = Timers::builder().bases(BASES);
         VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))

@@ -47,7 +47,7 @@ impl<W: Word, R: ParkingWord> DriverBell<W, R> {
         self.rings.add_one(Ordering::SeqCst);
     }
 
-    /// The driver is about to check its timers: from here on the device counts as not armed.
+    /// Records that the driver is about to check its timers: from here on, no deadline is set.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }
@@ -66,9 +66,9 @@ impl<W: Word, R: ParkingWord> DriverBell<W, R> {
         }
         // The driver may have woken by itself; then this wakes no thread, which is fine.
         wake(&self.rings);
-        // From here on the driver leaves this sleep, and until its next one no other thread needs
-        // to wake it. A sleep that has already been announced after this one has another number,
-        // which this exchange does not change. The exchange comes after the wakeup: otherwise other
+        // The driver, now woken, leaves this sleep, and until its next one no other thread needs to
+        // wake it. A sleep that has already been announced after this one has another number, which
+        // this exchange does not change. The exchange comes after the wakeup: otherwise other
         // threads would rely on this thread, which may lose its CPU before it wakes the driver.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
@@ -139,7 +139,7 @@ impl<W: Word> LoopBell<W> {
     }
 
     /// Wakes the loop by `call`, if the loop waits for a later deadline and was not called yet.
-    /// Returns whether it did.
+    /// Returns whether it called.
     pub fn ring(&self, call: impl FnOnce(Ns)) -> bool {
         let wait = self.waits.load(Ordering::SeqCst);
         let waits_for = self.waits_for.load(Ordering::SeqCst);

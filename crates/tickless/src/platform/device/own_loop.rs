@@ -101,8 +101,8 @@ impl LoopDevice {
         #[cfg(linux_platform)]
         if let Some(timer) = self.descriptor() {
             self.written.store(deadline.0, Ordering::SeqCst);
-            // Ignore an error: only a new seccomp filter can refuse this. The event loop must then
-            // wait no longer than `timeout` says.
+            // Ignore an error: only a new seccomp filter can refuse this call. The event loop must
+            // then wait no longer than `timeout` returns.
             let _ = timer.set(clock.to_system(deadline));
             return true;
         }

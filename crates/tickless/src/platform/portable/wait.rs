@@ -28,13 +28,14 @@ fn wake(slot: &Slot) {
     slot.changed.notify_all();
 }
 
-/// Sleeps while `word` has this value, until this time at most.
+/// Sleeps while `word` has the value `value`, but no longer than until the time `until`.
 pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
     let slot = slot(word);
     // Check the word under the slot's mutex, which `wake` takes, too. So a wakeup that comes after
     // this check finds the thread asleep, and is not lost.
     let mut guard = slot.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // A wakeup for another word of the slot must not end the wait: a driver would count an event.
+    // A wakeup for another word of the slot must not end the wait: drivers would count it as an
+    // event.
     while word.load(Ordering::SeqCst) == value {
         if until == Ns::NEVER {
             guard = slot.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
