@@ -1,16 +1,16 @@
-//! Decides whether every thread of the tree waits.
+//! The *census*: decides whether every thread of the traced processes waits.
 //!
-//! Only threads that run can wake others. So the threads that may have run without a report are
-//! read twice, state and activity: if none has run between the two readings, then at one moment all
-//! of them were asleep. If none has run since the last census, that one was the first reading. A
-//! thread in a trapped wait reports its end before it does anything else, so it is read once,
-//! between the two. A thread that only a signal or the tracer can wake is not read at all, unless a
-//! signal has been sent.
+//! Only threads that run can wake others. So the state and activity of the threads that may have
+//! run without a report are read twice: if none has run between the two readings, then at one
+//! moment all of them were asleep. If none has run since the last census, that census was the first
+//! reading. A thread in a trapped wait reports the end of the wait before it does anything else, so
+//! it is read once, between the two readings. A thread that only a signal or the tracer can wake is
+//! not read at all, unless a signal has been sent.
 //!
 //! A thread's activity is the number of its wakeups, which an eBPF program counts, or without that
 //! the number of times that it got a CPU. A thread that was asleep, and has not been woken since,
-//! is asleep, so its state need not be read again: with the program, a census reads the states of
-//! those threads only that have run since the last one.
+//! is asleep, so its state need not be read again: with the eBPF program, a census reads only the
+//! states of those threads that have run since the last census.
 //!
 //! A thread that waits for a disk (state D) is not asleep: what it waits for is under way.
 
@@ -39,10 +39,10 @@ pub(crate) enum Activity {
     /// From `/proc`, while the tree is small.
     #[default]
     Runs,
-    /// From `/proc`, while another thread loads the program.
+    /// Activity is read from `/proc`, while another thread loads the eBPF program.
     Loading(JoinHandle<Option<Wakes>>),
     Wakes(Wakes),
-    /// From `/proc`, because the kernel refuses the program.
+    /// Activity is read from `/proc`, because the kernel refuses the eBPF program.
     OnlyRuns,
 }
 
@@ -54,12 +54,12 @@ impl Activity {
         }
     }
 
-    /// Loads the program when a census has to read many threads, and uses it when it is loaded.
+    /// Loads the eBPF program when a census has to read many threads. Uses it once it is loaded.
     fn advance(&mut self, tree: &mut Tree, threads_read: usize) {
         *self = match std::mem::take(self) {
             Activity::Runs if threads_read > FEW => Activity::Loading(thread::spawn(Wakes::start)),
             Activity::Loading(loader) if loader.is_finished() => {
-                // The counts so far are those of runs.
+                // The counts so far are those of runs, not of wakeups: forget them.
                 tree.threads.values_mut().for_each(|thread| thread.activity_asleep = None);
                 loader.join().ok().flatten().map_or(Activity::OnlyRuns, Activity::Wakes)
             }
@@ -80,12 +80,12 @@ impl Activity {
         if thread.activity_asleep.is_none() {
             return false;
         }
-        // The state first: a thread that was about to run then has run afterwards, or is seen.
+        // Read the state first: it shows a thread that is about to run, or the activity does.
         (self.wakes().is_some() || matches!(state(thread), Some(b'S' | b'Z' | b'X')))
             && self.of(thread) == thread.activity_asleep
     }
 
-    /// Returns whether a thread is asleep whose end of sleep is reported.
+    /// Returns whether a thread is asleep, for a thread that will report the end of its sleep.
     fn sleeps_until_report(&self, thread: &mut Thread) -> bool {
         let Some(wakes) = self.wakes() else { return is_asleep(thread) };
         let activity = Some(wakes.of(thread.tid));
@@ -98,8 +98,8 @@ impl Activity {
     }
 }
 
-/// Decides whether every thread waits. Without the program, `first` is read first, because it ran
-/// last. If `signals` is true, signals may be under way, and threads that only sleep are read, too.
+/// Decides whether every thread waits. Without the eBPF program, the thread `first` is read first,
+/// because it ran last. If signals may be under way, threads that only sleep are read, too.
 pub(crate) fn census(
     tree: &mut Tree,
     activity: &mut Activity,
@@ -127,7 +127,7 @@ fn count(
     {
         return Census::Awake(first);
     }
-    // Those that have run since they were last found asleep, with their activity.
+    // The threads that have run since they were last found asleep, with their activity.
     let mut changed = Vec::new();
     let ended_waits = &mut tree.ended_waits;
     for thread in tree.threads.values_mut() {
@@ -141,7 +141,8 @@ fn count(
                 if activity.has_slept_on(thread) {
                     continue;
                 }
-                // The activity first: it increases before a thread that is asleep afterwards runs.
+                // Read the activity first: it increases before a thread that sleeps afterwards
+                // runs.
                 let before = activity.of(thread);
                 if !is_asleep(thread) {
                     return Census::Awake(thread.tid);
@@ -165,7 +166,7 @@ fn count(
                 *threads_read += 1;
                 activity.sleeps_until_report(thread)
             }
-            // vfork(2) waits for its child in the state of a thread that waits for a disk.
+            // In vfork(2), a thread waits for its child in the state of a wait for a disk.
             State::Lending => {
                 matches!(state(thread), Some(b'D' | b'S' | b'Z' | b'X')) && !runs_now(thread)
             }
@@ -175,14 +176,14 @@ fn count(
             return Census::Awake(thread.tid);
         }
     }
-    // If none has run since the last census, none can have woken another after that was read.
+    // If no thread has run since the last census, none can have woken another one since then.
     if changed.is_empty() {
         return Census::Asleep;
     }
     for (tid, before) in changed {
         let Some(thread) = tree.threads.get_mut(&tid) else { continue };
         thread.activity_asleep = before;
-        // A thread whose activity cannot be read is compared by its state only.
+        // If a thread's activity cannot be read, only its state is compared.
         if !activity.has_slept_on(thread) && (before.is_some() || !is_asleep(thread)) {
             return Census::Awake(tid);
         }
@@ -197,11 +198,11 @@ fn count(
 }
 
 /// Returns whether a thread waits for an event, or has ended. A thread that has stopped for the
-/// tracer has an event which is not handled yet.
+/// tracer does not count as asleep: the tracer has yet to handle its event.
 fn is_asleep(thread: &mut Thread) -> bool {
     match state(thread) {
-        // A thread gets this state a little before it leaves its CPU, and may yet find that it need
-        // not wait. The file `syscall` has the word "running" for a thread on a CPU.
+        // A thread gets this state (S, asleep) a little before it leaves its CPU, and may yet find
+        // that it need not wait. The file `syscall` has the word "running" for a thread on a CPU.
         Some(b'S') => !runs_now(thread),
         state => matches!(state, Some(b'Z' | b'X')),
     }
@@ -213,7 +214,7 @@ fn runs_now(thread: &mut Thread) -> bool {
     call(thread, |text| text.starts_with("running")).unwrap_or(false)
 }
 
-/// Returns whether a thread is in its last untraced wait.
+/// Returns whether a thread is still in its last untraced wait (one with the kernel's own timeout).
 pub(crate) fn is_in_untraced_wait(thread: &mut Thread) -> bool {
     let Some(wait) = thread.untraced else { return false };
     let is_in = |text: &str| {
@@ -236,7 +237,7 @@ fn call<T>(thread: &mut Thread, parse: impl FnOnce(&str) -> T) -> Option<T> {
     std::str::from_utf8(&text[..length]).ok().map(parse)
 }
 
-/// Returns the letter of a thread's state; X, for an ended one, if it is gone.
+/// Returns the letter of a thread's state; X, that of an ended thread, if there is no such thread.
 fn state(thread: &mut Thread) -> Option<u8> {
     let path = format_args!("/proc/{}/task/{}/stat", thread.process, thread.tid);
     let mut text = [0; 512];
@@ -255,7 +256,7 @@ fn runs(thread: &mut Thread) -> Option<u64> {
     text.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Reads a file again that is kept open. `None` if the thread is gone.
+/// Reads a file of `/proc`, which is kept open, again. `None` if the thread has ended.
 fn read(file: &mut Option<File>, path: std::fmt::Arguments<'_>, text: &mut [u8]) -> Option<usize> {
     if file.is_none() {
         *file = File::open(path.to_string()).ok();

@@ -1,12 +1,12 @@
-//! The deadlines of the tree, in exact order, and those of equal time in the order in which they
-//! were armed or, with a seed, in a random order.
+//! The deadlines of all traced threads and timers, in exact order. Those of equal time are in the
+//! order in which they were armed or, with a seed, in a random order.
 
 use crate::line::Ns;
 use fastrand::Rng;
 use tickless_core::local::{Key, LocalTimers};
 use tickless_core::time::Instant;
 
-/// Deadlines on the virtual monotonic clock, each with what is due then.
+/// Deadlines on the virtual monotonic clock, each with a value that names what is due then.
 pub(crate) struct Deadlines<T> {
     timers: LocalTimers<T>,
     due: Vec<Key>,
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(deadlines.next(), Some(30));
         assert_eq!(all(&mut deadlines, 30), [2]);
         assert_eq!(deadlines.next(), None);
-        // One that has passed already is due at once.
+        // A deadline that has passed already is due at once.
         deadlines.arm(1, 9);
         assert!(deadlines.next().is_some_and(|at| at <= 30));
         assert_eq!(all(&mut deadlines, 30), [9]);

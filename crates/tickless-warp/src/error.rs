@@ -65,7 +65,8 @@ impl WarpError {
     }
 }
 
-/// Returns what allows ptrace(2), from the process's tracer and Yama's setting.
+/// Returns how to allow ptrace(2), by the process's tracer and the setting of Yama, a kernel
+/// policy.
 fn advice(tracer: Option<&str>, scope: &str) -> String {
     let text = match (tracer, scope) {
         (Some(pid), _) => {

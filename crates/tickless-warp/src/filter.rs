@@ -25,19 +25,19 @@ pub(crate) struct Op {
 #[derive(Clone, Copy)]
 enum Trap {
     Always,
-    /// An `int` argument is above zero: a timeout in milliseconds.
+    /// Trapped if an `int` argument, a timeout in milliseconds, is above zero.
     Positive(u32),
     /// A pointer argument is not null.
     Pointer(u32),
-    /// The first argument is not a clock of CPU time.
+    /// Trapped if the first argument is not a clock of CPU time.
     Clock,
     /// The first argument is zero: `ITIMER_REAL`.
     Zero,
-    /// The operation of futex(2) waits, and has a timeout.
+    /// Trapped if the operation of futex(2) waits and has a timeout.
     Futex,
     /// The call sets or reads a socket option that is a timeout.
     SocketTimeout,
-    /// The call fails with `ENOSYS`, as in a kernel without it.
+    /// Not made at all: the call fails with `ENOSYS`, as in a kernel without it.
     Missing,
 }
 
@@ -79,14 +79,14 @@ const CALLS: &[Call] = &[
     (libc::SYS_alarm, "alarm", Trap::Always),
     (libc::SYS_setsockopt, "setsockopt", Trap::SocketTimeout),
     (libc::SYS_getsockopt, "getsockopt", Trap::SocketTimeout),
-    // It may lead beyond loopback. On loopback, no data may wait for a timer of the kernel.
+    // A connection may lead to another machine. On loopback, no data may wait for a kernel timer.
     (libc::SYS_connect, "connect", Trap::Always),
     (libc::SYS_listen, "listen", Trap::Always),
     (libc::SYS_clock_settime, "clock_settime", Trap::Clock),
     (libc::SYS_settimeofday, "settimeofday", Trap::Always),
     (libc::SYS_adjtimex, "adjtimex", Trap::Always),
     (libc::SYS_clock_adjtime, "clock_adjtime", Trap::Always),
-    // A signal may end a wait; see the rules on threads that are held.
+    // These send signals, and a signal may end the wait of a thread that the tracer holds.
     (libc::SYS_kill, "kill", Trap::Always),
     (libc::SYS_tkill, "tkill", Trap::Always),
     (libc::SYS_tgkill, "tgkill", Trap::Always),
@@ -129,13 +129,13 @@ const WAITING_FUTEX_OPS: [u32; 5] = [
 
 /// The thread stops for its tracer.
 pub(crate) const TRACE: u32 = libc::SECCOMP_RET_TRACE;
-/// The thread waits for an answer to its notice.
+/// What the filter returns to make a thread wait for the tracer's answer to its notice.
 pub(crate) const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const MISSING: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 /// `AUDIT_ARCH_X86_64`.
 const ARCH: u32 = 0xc000_003e;
-/// Numbers from here on are those of the x32 calls.
+/// System calls with this number or a greater one are those of the x32 ABI.
 const X32: u32 = 0x4000_0000;
 const SIGN: u32 = 1 << 31;
 
@@ -166,8 +166,8 @@ const fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Op {
     Op { code, if_true, if_false, value }
 }
 
-/// Returns the filter of the whole tree. Sleeps and timeouts that are numbers lead to [`TRACE`] or
-/// [`NOTIFY`].
+/// Returns the filter for all traced processes. It returns `sleeps` for calls that only sleep, and
+/// `numbers` for those whose timeout is a number: [`TRACE`] or [`NOTIFY`].
 pub(crate) fn filter(sleeps: u32, numbers: u32) -> Vec<Op> {
     program(CALLS, sleeps, numbers)
 }

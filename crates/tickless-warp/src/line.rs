@@ -17,8 +17,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Returns virtual time. A count before the line's base is read by a CPU whose counter is a
-    /// little behind, and is the time of the base.
+    /// Returns virtual time. A count below the line's base, read on a CPU whose counter is a little
+    /// behind, gives the time of the base.
     pub(crate) fn at(&self, tsc: u64) -> Ns {
         let scaled = u128::from(tsc.saturating_sub(self.base_tsc)) * u128::from(self.mult);
         self.base_ns.wrapping_add((scaled >> 32) as u64)
@@ -36,7 +36,7 @@ impl Line {
     }
 }
 
-/// What each clock is ahead of virtual `CLOCK_MONOTONIC`, in nanoseconds, by the clock's number.
+/// How far each clock is ahead of virtual `CLOCK_MONOTONIC`, in nanoseconds, by the clock's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Offsets(pub(crate) [i64; CLOCKS]);
 
@@ -54,7 +54,7 @@ impl Offsets {
         usize::try_from(clock).ok().and_then(|at| self.0.get(at)).copied().unwrap_or(0)
     }
 
-    /// Sets `CLOCK_REALTIME`, and with it those clocks that keep a distance from it.
+    /// Sets `CLOCK_REALTIME`, and with it the clocks that keep a fixed distance from it.
     pub(crate) fn set_realtime(&mut self, ahead: i64) {
         let by = ahead.wrapping_sub(self.0[0]);
         for clock in REALTIME_CLOCKS {

@@ -1,4 +1,4 @@
-//! What the caller chooses, and what it gets.
+//! The options with which a caller runs a program, and what the caller gets in return.
 
 use crate::report::Report;
 use serde::Serialize;
@@ -8,12 +8,12 @@ use std::time::Duration;
 /// How fast virtual time passes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Pace {
-    /// Real time while a thread computes, and a jump to the next deadline when every thread waits.
+    /// Time is real while a thread computes, and jumps ahead when every thread waits.
     #[default]
     Jump,
     /// Only by jumps: computing takes no time.
     Frozen,
-    /// This many times as fast as real time, without jumps. Must be finite and above zero.
+    /// Time runs this many times as fast as real time, without jumps. Finite and above zero.
     Times(f64),
 }
 
@@ -37,7 +37,7 @@ pub struct Options {
     pub start_ns: Option<i64>,
     /// How fast time passes.
     pub pace: Pace,
-    /// What waits for the outside do to the clock.
+    /// What a wait for input from outside of the traced processes does to the clock.
     pub outside: Outside,
     /// Traps the instruction `rdtsc` too, as [`Pace::Frozen`] always does. Each clock read is a
     /// trapped system call then, unless the pace is frozen.

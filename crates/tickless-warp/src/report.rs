@@ -17,16 +17,16 @@ pub struct Row {
     pub thread: String,
     /// The system call, or the timer.
     pub call: String,
-    /// How often it waited, or the timer expired.
+    /// How often the thread waited, or the timer expired.
     pub waits: u64,
-    /// How many of these ended because their time had passed.
+    /// How many of these waits ended because their time had passed.
     pub timeouts: u64,
-    /// Seconds of virtual time that it waited. Waits of different threads overlap.
+    /// Seconds of virtual time that the thread waited. Waits of different threads overlap.
     pub waited_s: f64,
     /// The longest wait.
     pub longest_s: f64,
-    /// Seconds by which the clock jumped to the end of these waits: without them, the program would
-    /// take so much less time. The sum over all rows is the time of all jumps.
+    /// Seconds by which the clock jumped to the end of these waits: without the waits, the program
+    /// would take so much less time. The sum over all rows is the time of all jumps.
     pub jumped_s: f64,
 }
 
@@ -75,8 +75,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Returns the row of a waiter. `names` are those of the process, the thread and the call; it
-    /// is called for a new row only.
+    /// Returns the row of a waiter. `names` returns the names of the process, the thread and the
+    /// call; it is called for a new row only.
     pub(crate) fn row(&mut self, waiter: Waiter, names: impl FnOnce() -> [String; 3]) -> usize {
         let rows = &mut self.report.rows;
         *self.rows.entry(waiter).or_insert_with(|| {

@@ -8,7 +8,7 @@ use libc::{EAGAIN, ETIMEDOUT, c_long};
 pub(crate) enum When {
     /// Nanoseconds after the call.
     After(u64),
-    /// A time of the clock with this number, in nanoseconds.
+    /// At a time of the clock with this number, in nanoseconds.
     At { clock: u64, ns: u64 },
 }
 
@@ -27,11 +27,11 @@ pub(crate) enum Endless {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Remaining {
     No,
-    /// As a `timespec`, if a signal interrupts the sleep: nanosleep(2).
+    /// It is stored as a `timespec`, if a signal interrupts the sleep: nanosleep(2).
     Interrupted(u64),
-    /// As a `timespec`, however the call ends: ppoll(2).
+    /// It is stored as a `timespec`, however the call ends: ppoll(2).
     Timespec(u64),
-    /// As a `timeval`, however the call ends: select(2).
+    /// It is stored as a `timeval`, however the call ends: select(2).
     Timeval(u64),
 }
 

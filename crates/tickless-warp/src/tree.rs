@@ -16,7 +16,7 @@ pub(crate) struct Wait {
     pub(crate) call: TimedCall,
     /// The thread's registers at the begin of the call.
     pub(crate) registers: Registers,
-    /// When it ends; `None` if that is beyond the range of the clock.
+    /// When the wait ends; `None` if that is beyond the range of the clock.
     pub(crate) deadline: Option<Ns>,
     /// The armed deadline, until it has come.
     pub(crate) key: Option<Key>,
@@ -62,20 +62,20 @@ pub(crate) enum Signals {
 /// What a thread does.
 #[derive(Clone, Copy)]
 pub(crate) enum State {
-    /// New, and not yet stopped for the first time.
+    /// The thread is new, and has not yet stopped for the first time.
     New,
-    /// It runs, or waits in a call that names no time.
+    /// The thread runs, or waits in a call that names no time.
     Free,
-    /// It waits for the answer to its notice of a call that only sleeps. Only a signal could end
-    /// the sleep early.
+    /// The thread waits for the answer to its notice of a call that only sleeps. Only a signal
+    /// could end the sleep early.
     Held(Wait, Notice),
-    /// In a wait that has no timeout for the kernel. The end of the call is reported.
+    /// The thread is in a wait that has no timeout for the kernel. The end of the call is reported.
     Waiting(Wait),
-    /// As above, and its wait has been interrupted, because its deadline has come.
+    /// The thread is in such a wait, which was interrupted because its deadline has come.
     Ending(Wait),
-    /// In timer_create(2), whose result the tracer has to see.
+    /// The thread is in timer_create(2), whose result the tracer has to see.
     CreatingTimer { clock: u64, event: u64, id: u64 },
-    /// Its process has been stopped by a signal.
+    /// The thread's process has been stopped by a signal.
     Stopped,
     /// It waits for its child of vfork(2).
     Lending,
@@ -92,7 +92,7 @@ pub(crate) struct Thread {
     pub(crate) stat: Option<File>,
     pub(crate) runs: Option<File>,
     pub(crate) call: Option<File>,
-    /// Its activity when it was last found asleep.
+    /// The thread's activity (wakeups or runs) when it was last found asleep.
     pub(crate) activity_asleep: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Tree {
     pub(crate) processes: HashMap<pid_t, Process>,
     /// The armed deadlines of untraced waits that a census has found to have ended.
     pub(crate) ended_waits: Vec<Key>,
-    /// Threads that have stopped before their parent's stop was reported, which names them.
+    /// Threads that stopped before the stop of their parent, which names them, was reported.
     unannounced: HashSet<pid_t>,
 }
 

@@ -37,7 +37,7 @@ impl Engine<'_> {
             libc::SYS_gettimeofday => {
                 let ns = read(0);
                 let time = if first == 0 { 0 } else { write(first, &[ns / NS, ns % NS / 1_000]) };
-                // The time zone, which the kernel has none of.
+                // Write a time zone of zeros, because the kernel has none.
                 let zone = if second == 0 { 0 } else { write(second, &[0]) };
                 time.min(zone)
             }
@@ -59,7 +59,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Sets the realtime clock of the tree. Needs no privileges: the machine's clock stays.
+    /// Sets the realtime clock of the traced processes, without privileges: the machine's stays.
     fn set_clock(&mut self, tid: pid_t, number: c_long, first: u64, second: u64) -> i64 {
         let is_timeval = number == libc::SYS_settimeofday;
         let at = if is_timeval { first } else { second };

@@ -1,4 +1,4 @@
-//! The virtual clock: its line, and the page that the programs read it from.
+//! The virtual clock: its line (time by counter), and the page from which programs read it.
 
 use crate::error::WarpError;
 use crate::line::{CLOCKS, Line, Ns, Offsets};
@@ -11,9 +11,9 @@ use std::time::Duration;
 /// What virtual time is computed from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
-    /// The time-stamp counter, which programs can read too.
+    /// The time-stamp counter, which programs can read as well.
     Counter,
-    /// The kernel's monotonic clock, where the counter is not reliable.
+    /// The kernel's monotonic clock, used where the time-stamp counter is not reliable.
     Kernel,
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct VirtualClock {
     virtual_counter: Line,
     /// Counter and monotonic clock when the run began, from which the counter's rate is computed.
     baseline: (u64, u64),
-    /// When to compute the rate again: the longer the baseline, the better it is known.
+    /// When to compute the rate again: the older the baseline, the more exact the rate.
     refine_at: u64,
     pub(crate) jumps: u64,
 }
 
-/// The slope of a clock that takes its counter as nanoseconds.
+/// The slope of a clock whose counter counts nanoseconds.
 const ONE: f64 = 4_294_967_296.0;
 const FIRST_BASELINE_NS: u64 = 200_000;
 
@@ -62,7 +62,7 @@ impl VirtualClock {
             let ahead = clock(id as i32).wrapping_sub(clock(libc::CLOCK_MONOTONIC));
             offsets.0[id] = ahead.cast_signed();
         }
-        // The coarse and the alarm clock are the same clocks, read in another way.
+        // The coarse and alarm clocks are other clocks, read in another way.
         (offsets.0[5], offsets.0[8], offsets.0[9]) = (offsets.0[0], offsets.0[0], offsets.0[7]);
         if let Some(start) = options.start_ns {
             offsets.set_realtime(start.wrapping_sub(now.cast_signed()));
@@ -85,7 +85,7 @@ impl VirtualClock {
         Ok(clock)
     }
 
-    /// Returns the page, and `None` where programs have to read clocks by system calls.
+    /// Returns the clock page; `None` where programs have to read clocks by system calls.
     pub(crate) fn page(&self) -> Option<&SharedPage> {
         self.page.as_ref()
     }
@@ -141,7 +141,7 @@ impl VirtualClock {
         Some(Duration::from_nanos(real as u64))
     }
 
-    /// Computes the counter's rate again, from a longer baseline, if it is time to.
+    /// Computes the counter's rate again, from a longer baseline, if that is due.
     pub(crate) fn refine(&mut self) {
         let now = clock(libc::CLOCK_MONOTONIC);
         if now < self.refine_at {
@@ -169,7 +169,7 @@ impl VirtualClock {
     }
 }
 
-/// Reads counter and monotonic clock at one moment: the shortest of five readings.
+/// Reads the counter and the monotonic clock at one moment: the shortest of five attempts counts.
 fn pair(source: Source) -> (u64, u64) {
     let read = |_| {
         let before = source.read();

@@ -1,5 +1,5 @@
-//! What a new program gets before its first instruction: the clock page in its memory, and jumps to
-//! it in its vDSO.
+//! What a new program gets before its first instruction: the clock page in its memory, and in its
+//! vDSO jumps to that page.
 
 use super::state::Engine;
 use crate::options::Note;
@@ -10,7 +10,7 @@ use libc::{c_long, pid_t};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-/// The code segment of programs of 32 bits.
+/// The selector of the code segment in which a 32-bit program runs.
 const CS_32_BITS: u64 = 0x23;
 
 impl Engine<'_> {
@@ -44,12 +44,12 @@ impl Engine<'_> {
         true
     }
 
-    /// Maps the clock page into a program. `None` if it has to make system calls instead: its user
-    /// may not open the tracer's files, or its memory is limited.
+    /// Maps the clock page into a program. `None` if the program has to make system calls instead:
+    /// its user may not open the tracer's files, or its memory is limited.
     fn map_page(&mut self, tid: pid_t) -> Option<u64> {
         let fd = self.clock.page()?.fd();
         let path = format!("/proc/{}/fd/{fd}\0", std::process::id());
-        // Below the stack, where the kernel has put nothing yet.
+        // The path goes below the stack, where the kernel has put nothing yet.
         let at = (ptrace::registers(tid)?.rsp - 512) & !15;
         if !memory::write(tid, at, path.as_bytes()) {
             return None;
@@ -64,8 +64,8 @@ impl Engine<'_> {
         page
     }
 
-    /// Makes a system call in a thread that is stopped, and that has the instructions for it in its
-    /// vDSO. Its registers are as before then. Returns the result if the call succeeds.
+    /// Makes a system call in a stopped thread, by the instructions for it in the thread's vDSO.
+    /// Restores the thread's registers. Returns the result if the call succeeds.
     pub(crate) fn call(&mut self, tid: pid_t, number: c_long, args: [u64; 6]) -> Option<u64> {
         const ALL_BUT_SIGTRAP: u64 = !(1 << (libc::SIGTRAP - 1));
         let call = self.functions.as_ref()?.call();
@@ -73,7 +73,7 @@ impl Engine<'_> {
         let mask = ptrace::swap_signal_mask(tid, ALL_BUT_SIGTRAP)?;
         let mut registers = before;
         registers.rip = vdso::address(tid)? + call.offset;
-        // A stop before a system call: that call is not made.
+        // If the thread is stopped before a system call, that call is not made.
         registers.orig_rax = u64::MAX;
         registers.r15 = number.cast_unsigned();
         let args = args.into_iter();
@@ -90,7 +90,7 @@ impl Engine<'_> {
                     self.handle(tid, ended);
                     return None;
                 }
-                // A stop of the whole process; it comes again afterwards.
+                // A stop of the whole process: resume the thread; the stop is reported again later.
                 _ => ptrace::resume(tid, 0),
             }
         }

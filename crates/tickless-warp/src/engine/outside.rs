@@ -1,5 +1,5 @@
-//! What comes from outside of the tree: a terminal or pipe that the program got as its standard
-//! input, and connections to other machines. While a thread waits for them, time is real.
+//! Input from outside of the traced processes: a terminal or pipe that the program got as its
+//! standard input, and connections to other machines. While a thread waits for these, time is real.
 
 use super::state::{Engine, arguments};
 use crate::options::{Note, Outside};
@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 /// Device and number of a file.
 pub(crate) type FileId = (u64, u64);
 
-/// The most descriptors of a poll(2) that are read.
+/// The most descriptors of one poll(2) call that are read.
 const POLLED_MAX: usize = 64;
 
 /// Returns the standard input of this process, if what it reads comes from outside.
@@ -26,8 +26,8 @@ pub(crate) fn standard_input() -> Option<FileId> {
 }
 
 impl Engine<'_> {
-    /// Records a connection, for a thread that is stopped before connect(2), if it leads beyond
-    /// loopback. Otherwise lets it send at once.
+    /// For a thread that is stopped before connect(2): records the connection if it leads to
+    /// another machine. Otherwise lets the socket send its data at once.
     pub(crate) fn connects(&mut self, tid: pid_t, registers: &Registers) {
         let [fd, address, ..] = arguments(registers);
         let mut bytes = [0; 28];
@@ -41,7 +41,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns whether a thread waits for the outside, so that the clock may not jump.
+    /// Returns whether a thread waits for input from outside, so that the clock may not jump.
     pub(crate) fn is_held_by_outside(&mut self) -> bool {
         if self.options.outside == Outside::Ignore {
             return false;

@@ -1,5 +1,5 @@
-//! The loop: take what has happened, end the waits that are due, and when every thread waits, move
-//! the clock.
+//! The tracer's loop: takes what has happened, ends the waits that are due, and when every thread
+//! waits, moves the clock.
 
 use super::clock::VirtualClock;
 use super::outside::standard_input;
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-/// How long the processes of a program that has ended may run on.
+/// How long other processes may run on after the program itself has ended.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 /// How often to check whether the clock stands still for long, and after how many checks the user
 /// gets to know why.
@@ -29,9 +29,9 @@ const PATIENCE: u32 = 10;
 /// Between two looks at threads that run: the first distance, and the longest.
 const FIRST_LOOK: Duration = Duration::from_micros(20);
 const LAST_LOOK: Duration = Duration::from_millis(10);
-/// After so many events without a jump, the program is busy: do not look at its threads at once.
+/// After this many events without a jump, the program is busy: its threads are not checked at once.
 const BUSY: u32 = 16;
-/// How often to look at once, before sleeping.
+/// How often to check without a pause, before sleeping.
 const SPINS: u32 = 4;
 
 /// Runs a program in virtual time, and returns when it has ended.
@@ -138,7 +138,7 @@ impl Engine<'_> {
                 self.handle(tid, event);
                 is_quiet = false;
             }
-            // One a round: nothing is between the answer and sleeping.
+            // Take one notice in each round, so that nothing comes between the answer and sleeping.
             if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
                 self.begin_by_notice(notice);
                 is_quiet = false;
@@ -193,12 +193,12 @@ impl Engine<'_> {
             return false;
         }
         self.signals = Signals::None;
-        // A thread that ended while the others were read.
+        // A thread may have ended while the others were read.
         if let Some((tid, event)) = events::next() {
             self.handle(tid, event);
             return true;
         }
-        // A thread that waits for the answer to its notice was found asleep.
+        // A thread that was found asleep may wait for the answer to its notice.
         if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
             self.begin_by_notice(notice);
             return true;
@@ -217,7 +217,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Sleeps until the next event or deadline, or the next look at the threads that run.
+    /// Sleeps until the next event or deadline, or the next check of the threads that run.
     fn sleep(&mut self, rounds: &mut Rounds) {
         self.check_leftovers(rounds);
         let next = self.deadlines.next();
@@ -227,7 +227,7 @@ impl Engine<'_> {
             std::thread::yield_now();
             return;
         }
-        // The longer the program was busy, the less it matters to see early that it is idle.
+        // The longer the program was busy, the less it matters to notice early that it is idle.
         let first = FIRST_LOOK * (rounds.busy / BUSY).clamp(1, 50);
         let look = first.saturating_mul(1 << (rounds.quiet - SPINS.min(rounds.quiet)).min(16));
         let look = if looks { look.min(LAST_LOOK) } else { Duration::from_secs(1) };

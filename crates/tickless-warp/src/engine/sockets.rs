@@ -1,7 +1,7 @@
 //! Timeouts of sockets: `SO_RCVTIMEO` and `SO_SNDTIMEO`.
 //!
-//! The tracer keeps them, and the kernel's sockets have none. The calls that may wait for a socket
-//! are trapped only in processes that set such a timeout, by a second filter.
+//! The tracer stores these timeouts, and the kernel's sockets have none. The calls that may wait
+//! for a socket are trapped only in processes that set such a timeout, by a second filter.
 
 use super::state::{Engine, FAULT, arguments};
 use crate::filter::{TIMEOUT_OPTIONS, socket_filter};
@@ -23,7 +23,7 @@ impl Engine<'_> {
         let [fd, _, option, value, length, _] = arguments(registers);
         let process = self.tree.process_of(tid);
         let Some(socket) = descriptors::socket(process, fd) else { return false };
-        // Both numbers of the option for sending are odd.
+        // The options in the list that are for sending have odd indices.
         let direction = usize::from(
             TIMEOUT_OPTIONS
                 .iter()
@@ -39,7 +39,7 @@ impl Engine<'_> {
                 match micros < 1_000_000 {
                     true => {
                         let timeouts = self.socket_timeouts.entry(socket).or_insert([0; 2]);
-                        // The kernel takes negative seconds as no wait at all.
+                        // The kernel takes negative seconds for a wait that ends at once.
                         let is_negative = seconds.cast_signed() < 0;
                         let ns = seconds.saturating_mul(NS).saturating_add(micros * 1_000);
                         timeouts[direction] = if is_negative { 1 } else { ns };
@@ -62,7 +62,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Returns the wait of a call on a socket with a timeout.
+    /// Returns the wait that a call on a socket with a timeout makes.
     pub(crate) fn socket_wait(
         &self,
         tid: pid_t,
@@ -94,8 +94,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Installs the second filter in the process of a thread that is stopped before a call, unless
-    /// it has it. Returns whether it has it.
+    /// Installs the second filter, which traps calls on sockets, in the process of a thread that is
+    /// stopped before a call, unless the process has it already. Returns whether it has it now.
     fn needs_socket_filter(&mut self, tid: pid_t, process: pid_t) -> bool {
         let has_it = self.tree.processes.get(&process).is_some_and(|of| of.has_socket_filter);
         has_it || self.install_socket_filter(tid, process).is_some()

@@ -1,4 +1,4 @@
-//! What the engine knows, which all of its files use.
+//! The state of the tracer, which all files of this module use.
 
 use super::clock::VirtualClock;
 use super::timer::{Timer, TimerId};
@@ -26,7 +26,7 @@ pub(crate) enum Due {
     Until,
 }
 
-/// The tracer of one program and all its children.
+/// The tracer of one program and all processes that it starts.
 pub(crate) struct Engine<'a> {
     pub(crate) options: &'a Options,
     pub(crate) notes: &'a mut dyn FnMut(Note),
@@ -37,26 +37,26 @@ pub(crate) struct Engine<'a> {
     pub(crate) activity: Activity,
     /// The vDSO's functions that are replaced; `None` where the kernel maps no vDSO.
     pub(crate) functions: Option<Functions>,
-    /// Where notices arrive; `None` where all waits are traced.
+    /// The descriptor on which notices of the filter arrive; `None` where all waits are traced.
     pub(crate) listener: Option<Listener>,
     pub(crate) handling: Handling,
     pub(crate) root: pid_t,
-    /// How the program itself has ended, while others of its tree run.
+    /// How the program itself has ended, while other processes that it started still run.
     pub(crate) ended: Option<Ended>,
-    /// Whether the program has been run, and not only forked.
+    /// Whether execve(2) has started the program; until then it has only been forked.
     pub(crate) has_begun: bool,
     /// The thread that was resumed last.
     pub(crate) last: pid_t,
-    /// Whether a signal may be on its way to a thread that is held.
+    /// Whether a signal may be on its way to a thread that is held in a sleep.
     pub(crate) signals: Signals,
     pub(crate) timers: HashMap<TimerId, Timer>,
-    /// How many timers have been known that are descriptors.
+    /// How many timers that are descriptors have been made so far.
     pub(crate) descriptors_made: u64,
     /// The timeouts of sockets for receiving and sending, by the sockets' numbers.
     pub(crate) socket_timeouts: HashMap<u64, [u64; 2]>,
     /// Sockets that are connected to other machines: process, descriptor, and the socket's number.
     pub(crate) outside_sockets: Vec<(pid_t, u64, u64)>,
-    /// The standard input, device and number, if what it reads comes from outside.
+    /// The device and number of the standard input, if its data comes from outside.
     pub(crate) input: Option<(u64, u64)>,
     pub(crate) has_noted_outside: bool,
     /// What the report needs, if one is wanted.
@@ -70,14 +70,14 @@ impl Engine<'_> {
         (self.notes)(note);
     }
 
-    /// Resumes a thread, with a signal or zero.
+    /// Resumes a thread, and delivers the signal `signal` to it unless that is zero.
     pub(crate) fn resume(&mut self, tid: pid_t, signal: i32) {
         self.tree.set(tid, State::Free);
         self.last = tid;
         ptrace::resume(tid, signal);
     }
 
-    /// Lets a system call return a result that the tracer has computed, without making the call.
+    /// Makes a stopped thread's system call return `result`, without making the call.
     pub(crate) fn answer(&mut self, tid: pid_t, mut registers: Registers, result: i64) {
         registers.orig_rax = u64::MAX;
         registers.rax = result.cast_unsigned();
@@ -92,5 +92,5 @@ pub(crate) fn arguments(registers: &Registers) -> [u64; 6] {
     [rdi, rsi, rdx, r10, r8, r9]
 }
 
-/// The result of a call that cannot write to the memory it was given.
+/// The result of a call that cannot write to the address that it was given.
 pub(crate) const FAULT: i64 = -(libc::EFAULT as i64);

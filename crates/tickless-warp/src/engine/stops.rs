@@ -116,8 +116,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A thread runs a new program. It has the number of its process from here on, and the other
-    /// threads of the process have ended.
+    /// A thread has started a new program by execve(2). From here on it has the number of its
+    /// process, and the process's other threads have ended.
     fn has_new_program(&mut self, tid: pid_t) {
         let ended: Vec<pid_t> = self
             .tree
@@ -158,7 +158,7 @@ impl Engine<'_> {
         self.resume(tid, signal);
     }
 
-    /// Answers a trapped `rdtsc` or `rdtscp`. Returns whether that was the cause of a SIGSEGV.
+    /// Answers a trapped `rdtsc` or `rdtscp`. Returns whether it caused the thread's SIGSEGV.
     fn answer_counter(&mut self, tid: pid_t) -> bool {
         const RDTSC: [u8; 2] = [0x0f, 0x31];
         const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
@@ -183,7 +183,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Ends all processes that are left, after the program itself has ended.
+    /// Ends all processes that are left after the program itself has ended.
     pub(crate) fn end_leftovers(&mut self) {
         let processes: Vec<pid_t> = self.tree.processes.keys().copied().collect();
         if let Some(&first) = processes.first() {

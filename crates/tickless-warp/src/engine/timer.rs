@@ -13,7 +13,7 @@ pub(crate) enum TimerId {
     Alarm(pid_t),
     /// A timer of a process, with the number that the kernel gave it.
     Process(pid_t, u64),
-    /// A timer that is a descriptor, by the tracer's count.
+    /// A timer that is a file descriptor; the number is the tracer's own count of these.
     Descriptor(u64),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Timer {
     pub(crate) deadline: Option<Ns>,
     pub(crate) interval: Ns,
     pub(crate) key: Option<Key>,
-    /// Expiries whose signal was still pending, and those counted in the last signal.
+    /// Expiries that found their signal still pending, and those that the last signal reported.
     pub(crate) overrun: u64,
     pub(crate) last_overrun: u64,
 }

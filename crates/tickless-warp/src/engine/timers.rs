@@ -1,6 +1,6 @@
 //! Timers that programs set: timerfd_create(2), timer_create(2), setitimer(2) and alarm(2).
 //!
-//! The kernel's own timers are never armed. When the deadline of one comes, the tracer makes it
+//! The kernel's own timers are never armed. When a timer's deadline comes, the tracer makes it
 //! expire: it raises the count of a descriptor, or queues the signal that the kernel would queue.
 
 use super::state::{Due, Engine, FAULT, arguments};
@@ -16,7 +16,7 @@ const SI_TIMER: u64 = 0xffff_fffe;
 const INVALID: i64 = -(libc::EINVAL as i64);
 
 impl Engine<'_> {
-    /// Answers a call on a timer. Returns whether it is one of those that flow with virtual time.
+    /// Answers a call on a timer. Returns whether it is a call on a timer in virtual time.
     pub(crate) fn answer_timer(
         &mut self,
         tid: pid_t,
@@ -62,7 +62,7 @@ impl Engine<'_> {
                 let id = TimerId::Alarm(process);
                 let (left, _) = self.setting(id);
                 self.arm_alarm(process, (first & u64::from(u32::MAX)) * NS, 0);
-                // As the kernel rounds: at least a second, if the alarm was armed.
+                // Round as the kernel does: to at least a second, if the alarm was armed.
                 let round = left >= NS && left % NS < NS / 2;
                 (left / NS + u64::from(left > 0 && !round)).cast_signed()
             }
@@ -128,7 +128,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Forgets the timers of a process that has ended, or those that a new program does not keep.
+    /// Forgets the timers of a process that has ended or has started a new program, except `kept`.
     pub(crate) fn forget_timers(&mut self, process: pid_t, kept: Option<TimerId>) {
         let is_gone = |id: &TimerId| match id {
             TimerId::Alarm(of) | TimerId::Process(of, _) => *of == process && Some(*id) != kept,
@@ -159,7 +159,7 @@ impl Engine<'_> {
         self.arm_timer(id, (value > 0).then_some(When::After(value)), interval);
     }
 
-    /// Returns the name of the timer that a process has as a descriptor; `None` if it is no timer.
+    /// Returns the timer that a process has as the descriptor `fd`; `None` if that is no timer.
     fn descriptor(&mut self, process: pid_t, fd: u64) -> Option<TimerId> {
         let file = descriptors::copy(process, fd & u64::from(u32::MAX))?;
         let clock = descriptors::timer_clock(&file)?;
@@ -207,7 +207,7 @@ impl Engine<'_> {
         self.timers.insert(TimerId::Process(process, id), Timer::new(process, effect, clock));
     }
 
-    /// Lets a timer expire, whose deadline has come.
+    /// Makes a timer expire whose deadline has come.
     pub(crate) fn expire(&mut self, id: TimerId) {
         let now = self.clock.now();
         let Some(timer) = self.timers.get_mut(&id) else { return };
@@ -242,7 +242,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Computes the deadlines of timers on the realtime clock again, after that has been set.
+    /// Computes the deadlines of timers on the realtime clock again, after that clock has been set.
     pub(crate) fn rearm_realtime_timers(&mut self) {
         let moved = self.timers.iter().filter_map(|(id, timer)| match timer.when {
             When::At { .. } if timer.key.is_some() => Some((*id, timer.when, timer.interval)),

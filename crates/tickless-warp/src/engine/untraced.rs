@@ -1,9 +1,10 @@
-//! Waits with the kernel's own timeout: their begin leads to a notice, and their end to nothing.
+//! Untraced waits, with the kernel's own timeout: one that begins leads to a notice, its end to
+//! nothing.
 //!
-//! A busy server makes many waits with a timeout, nearly all of which end by an event. While
-//! the clock flows as real time does, the kernel's timeout is right, so the call is made as it is.
-//! The tracer notes the deadline. When the clock has jumped there, the tracer interrupts the call,
-//! if the thread still is in it, and gives it the result of a timeout.
+//! A busy server makes many waits with a timeout, nearly all of which end by an event. While the
+//! clock flows as real time does, the kernel's timeout is right, so the call is made as it is. The
+//! tracer records the deadline. When the clock has jumped to the deadline, the tracer interrupts
+//! the call, if the thread is still in it, and gives it the result of a timeout.
 //!
 //! A wait that has ended is noticed at the next event of its thread, or by a census, before the
 //! clock jumps.
@@ -19,13 +20,13 @@ use crate::tree::{State, Untraced};
 use libc::{c_long, pid_t};
 
 /// Returns whether time flows as in reality while a thread computes, so that the kernel's timeouts
-/// are right. The report needs each end of a wait, so with one no wait is untraced.
+/// are right. The report needs the end of each wait, so with a report no wait is untraced.
 pub(super) fn flows(options: &Options) -> bool {
     options.pace == Pace::Jump && !options.reports
 }
 
 impl Engine<'_> {
-    /// Begins a wait: holds a thread that only sleeps, and lets others make their call.
+    /// Begins a wait: holds a thread that only sleeps, and lets other threads make their call.
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
         let Notice { tid, number, ip, args, .. } = notice;
         self.forget_untraced(tid);
@@ -47,16 +48,16 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns whether a wait is answered at its deadline instead of being made. Each step of the
-    /// kernel takes longer the more threads wait for an answer.
+    /// Returns whether a wait is answered at its deadline instead of being made. The kernel takes
+    /// longer for each step the more threads wait for an answer, so it is made if there are many.
     fn holds(&self, call: &TimedCall) -> bool {
         const HELD_MAX: usize = 64;
         let is_held = self.tree.threads.len() <= HELD_MAX || !flows(self.options);
-        // The realtime clock may be behind the kernel's.
+        // A wait for a time of a clock is held: virtual realtime may be behind the kernel's.
         call.endless == Endless::Pause && (is_held || matches!(call.when, When::At { .. }))
     }
 
-    /// Interrupts a wait whose deadline has come, unless it has ended.
+    /// Interrupts an untraced wait whose deadline has come, unless the wait has ended.
     pub(crate) fn interrupt_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         if !is_in_untraced_wait(thread) {
@@ -73,8 +74,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives a wait the result of a timeout, for a thread that has stopped. Does nothing if its
-    /// deadline has not come.
+    /// Gives the untraced wait of a thread that has stopped the result of a timeout. Does nothing
+    /// if the wait's deadline has not come.
     pub(crate) fn end_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         let Some(wait) = thread.untraced.take_if(|wait| wait.key.is_none()) else { return };
@@ -94,9 +95,9 @@ impl Engine<'_> {
         ptrace::set_registers(tid, &registers);
     }
 
-    /// Handles that a signal has interrupted a wait, for a thread that has stopped: stores the time
-    /// that is left, and arms a deadline again that has come, because the stop has taken back the
-    /// tracer's interruption.
+    /// Called for a thread that has stopped because a signal has interrupted its untraced wait:
+    /// stores the time that is left. If the deadline has come, arms it again, because the stop has
+    /// taken back the tracer's interruption.
     pub(crate) fn signal_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         let is_in = is_in_untraced_wait(thread);

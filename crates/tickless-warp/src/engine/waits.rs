@@ -1,14 +1,14 @@
 //! Waits with a deadline: how they begin, and how each of their ends looks to the program.
 //!
-//! A call that only sleeps leads to a notice, which the tracer answers when the deadline comes: the
-//! call is not made. Where the kernel has no notices, and for all calls that wait for an event too,
-//! the call is made without its timeout. When its deadline comes, the tracer interrupts it, and
-//! gives it the result of a timeout at its end.
+//! A call that only sleeps sends the tracer a notice, which the tracer answers when the deadline
+//! comes: the call is not made. Where the kernel has no notices, and for all calls that wait for an
+//! event too, the call is made without its timeout. When the deadline comes, the tracer interrupts
+//! the call, and gives it the result of a timeout at its end.
 //!
-//! A signal that interrupts a wait looks like the tracer's interruption, without the deadline. The
-//! thread gets its own registers back, so the kernel can repeat the call: the filter then traps it
-//! again, and it continues with its old deadline. If the signal has a handler, the call returns
-//! `EINTR`, and the memory of the time that is left gets the rest of the virtual time.
+//! A signal interrupts a wait as the tracer does, but before the deadline. The thread gets its own
+//! registers back, so the kernel can repeat the call: the filter then traps the call again, which
+//! continues with its old deadline. If the signal has a handler, the call returns `EINTR`, and
+//! where it stores the time that is left, the rest of the virtual time is written.
 
 use super::state::{Due, Engine, arguments};
 use crate::line::Ns;
@@ -58,7 +58,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Makes the call of a thread that is stopped before it, without its timeout.
+    /// Lets a thread that is stopped before a call make the call without its timeout.
     pub(crate) fn wait_in_kernel(&mut self, tid: pid_t, wait: Wait) {
         let mut registers = wait.registers;
         match wait.call.endless {
@@ -84,7 +84,7 @@ impl Engine<'_> {
             State::Held(ref mut wait, notice) => {
                 wait.key = None;
                 let (wait, answer) = (*wait, Answer::Result(wait.call.timed_out));
-                // Otherwise a signal has interrupted it, and its stop will be reported.
+                // Otherwise a signal has interrupted the sleep, and its stop will be reported.
                 if self.listener.as_ref().is_some_and(|of| of.answer(&notice, answer)) {
                     self.log_wait(tid, &wait, Ending::Timeout);
                     self.tree.set(tid, State::Free);
@@ -108,7 +108,7 @@ impl Engine<'_> {
         self.resume(tid, 0);
     }
 
-    /// Ends a sleep, for a thread that has stopped because a signal has interrupted it.
+    /// Ends a sleep whose thread has stopped because a signal has interrupted it.
     pub(crate) fn sleep_is_interrupted(&mut self, tid: pid_t, wait: Wait) {
         if let Some(registers) = ptrace::registers(tid) {
             self.finish_wait(tid, wait, Ending::Event, registers);
@@ -116,7 +116,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives a call that waited its result. `before` are the registers at its begin.
+    /// Sets the result of a call that waited. `before` are the registers when the call began.
     fn finish_wait(&mut self, tid: pid_t, wait: Wait, end: Ending, before: Registers) {
         if let Some(key) = wait.key {
             self.deadlines.cancel(key);
@@ -126,7 +126,7 @@ impl Engine<'_> {
         let left = wait.deadline.map_or(Ns::MAX, |at| at.saturating_sub(self.clock.now()));
         let mut result = now.rax.cast_signed();
         let mut registers = Registers { rax: now.rax, ..before };
-        // The kernel has stored the address of the next instruction and the flags there.
+        // The kernel has stored the next instruction's address in `rcx`, the flags in `r11`.
         (registers.rcx, registers.r11) = (now.rcx, now.r11);
         let is_interrupted = is_interrupted(result);
         if end == Ending::Timeout && is_interrupted {
@@ -135,10 +135,10 @@ impl Engine<'_> {
             clear_sets(tid, &wait.registers);
         } else if is_interrupted {
             result = match result {
-                // It would be repeated by restart_syscall(2), which the kernel does by itself.
+                // The kernel would repeat this call by itself, by restart_syscall(2).
                 ERESTART_RESTARTBLOCK => ERESTARTNOHAND,
                 ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
-                // The interrupted wait for the answer to a notice.
+                // What was interrupted is the wait for the answer to a notice.
                 ERESTARTSYS if wait.call.endless == Endless::Pause => ERESTARTNOHAND,
                 result => result,
             };
@@ -147,7 +147,7 @@ impl Engine<'_> {
                 let deadline = wait.deadline;
                 thread.interrupted = Some(Interrupted { registers: wait.registers, deadline });
             }
-            // The time that is left was stored before the signal's handler has run.
+            // The time that is left has been stored, and the signal's handler has yet to run.
             self.signals = Signals::UnderWay;
         } else {
             write_remaining_always(tid, wait.call.remaining, left);
@@ -156,7 +156,7 @@ impl Engine<'_> {
         ptrace::set_registers(tid, &registers);
     }
 
-    /// Computes the deadlines on the realtime clock again, after that has been set.
+    /// Computes the deadlines of waits on the realtime clock again, after that clock has been set.
     pub(crate) fn realtime_has_been_set(&mut self) {
         self.rearm_realtime_timers();
         for thread in self.tree.threads.values_mut() {
@@ -183,7 +183,7 @@ impl Engine<'_> {
     }
 }
 
-/// Stores the time that is left where the call stores it. Like the kernel, ignores a memory that
+/// Stores the time that is left where the call stores it. Like the kernel, ignores an address that
 /// cannot be written, because the call has had its effect.
 pub(super) fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) {
     if let Some((at, words)) = remaining_words(remaining, left) {
@@ -198,8 +198,8 @@ fn write_remaining_always(tid: pid_t, remaining: Remaining, left: Ns) {
     }
 }
 
-/// Clears the sets of select(2), as a timeout does. The kernel uses as many descriptors of a set as
-/// the process's table has at most.
+/// Clears the sets of descriptors that select(2) was given, as a timeout does. Like the kernel,
+/// clears no more of a set than the process's table of descriptors has room for.
 fn clear_sets(tid: pid_t, registers: &Registers) {
     let [count, read, write, except, ..] = arguments(registers);
     let number = registers.orig_rax.cast_signed();

@@ -11,9 +11,10 @@
 
 use core::arch::global_asm;
 
-/// The distance from the code to the data.
+/// The distance in bytes from the begin of the code to that of the data.
 pub(super) const DATA: usize = 4096;
-/// The distance of the copies from the begin of the data.
+/// The distance in bytes from the begin of the data to the first copy, and from there to the
+/// second.
 pub(super) const COPIES: usize = 128;
 
 global_asm!(
@@ -58,7 +59,7 @@ global_asm!(
     "tickless_warp_clock_gettime:",
     "    cmp edi, 11",
     "    ja 4f",
-    // The clocks of virtual time, but those of alarms.
+    // The clocks that flow with virtual time, except those of alarms, as a mask.
     "    mov eax, 0x8f3",
     "    bt eax, edi",
     "    jnc 4f",

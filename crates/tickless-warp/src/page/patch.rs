@@ -6,7 +6,7 @@ use super::vdso::Vdso;
 
 /// The length of a patch of a function.
 const LENGTH: usize = 12;
-/// The room that the patches need: for the function, and behind it for [`CALL`].
+/// The room that patches need at a function: for the function's own, and behind it for [`CALL`].
 const ROOM: u64 = 32;
 const CALL_AT: u64 = 16;
 /// `syscall`, then `int3`: by these instructions a stopped process makes a call for the tracer. The
@@ -22,7 +22,7 @@ pub(crate) struct Patch<const N: usize> {
 
 /// The offsets of the functions of the vDSO that read clocks.
 pub(crate) struct Functions {
-    /// Offset in the vDSO, system call, place in the code of the clock page.
+    /// For each function: offset in the vDSO, system call, place in the code of the clock page.
     found: Vec<(u64, u32, usize)>,
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 const PAGE: usize = 4096;
 pub(crate) const LENGTH: usize = 2 * PAGE;
-/// The words of a copy: counter, slope, nanoseconds, and the offsets of the clocks.
+/// The number of words of a copy: counter, slope, nanoseconds, and the offsets of the clocks.
 const WORDS: usize = 3 + crate::line::CLOCKS;
 
 /// The clock page: its file and this process's mapping.
@@ -22,7 +22,7 @@ impl SharedPage {
     /// Makes the file, with the code in it. Memory files exist since Linux 3.17.
     pub(crate) fn new() -> io::Result<SharedPage> {
         const MFD_EXEC: u32 = 0x10;
-        // Linux before 6.3 refuses the flag, and later ones want it for a file with code.
+        // Linux before 6.3 refuses `MFD_EXEC`, and later versions want it for a file with code.
         let flags = [libc::MFD_CLOEXEC | MFD_EXEC, libc::MFD_CLOEXEC];
         let open = |flags| {
             // SAFETY: the name is a string that ends with a zero.
@@ -63,8 +63,8 @@ impl SharedPage {
         // read it, and all accesses here are atomic.
         let number = unsafe { AtomicU32::from_ptr(self.begin.add(DATA).cast()) };
         for copy in 0..2 {
-            // The lowest bit names the other copy from here on. x86-64 keeps the order of stores;
-            // the compiler has to keep it too.
+            // From here on, the lowest bit selects the other copy. x86-64 keeps the order of
+            // stores; the compiler has to keep it too.
             number.store(number.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
             compiler_fence(Ordering::SeqCst);
             let words = [line.base_tsc, line.mult, line.base_ns];

@@ -33,7 +33,7 @@ pub(crate) fn is_same_file(one: &OwnedFd, other: &OwnedFd) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, own, own, KCMP_FILE, one, other) == 0 }
 }
 
-/// A field of a descriptor in `/proc`; for timers since Linux 3.17.
+/// Returns a field of a descriptor's file in `/proc/self/fdinfo`; for timers since Linux 3.17.
 fn field(fd: &OwnedFd, name: &str) -> Option<u64> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).ok()?;
     info.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
@@ -44,7 +44,7 @@ pub(crate) fn timer_clock(fd: &OwnedFd) -> Option<u64> {
     field(fd, "clockid:")
 }
 
-/// Forgets the expiries of a timer that have not been read, as setting it does.
+/// Forgets the expiries of a timer that have not been read, as setting the timer does.
 pub(crate) fn clear_timer(fd: &OwnedFd) {
     set_timer(fd, 0);
 }
@@ -59,7 +59,7 @@ fn set_timer(fd: &OwnedFd, nanos: i64) {
     }
 }
 
-/// Lets a timer expire so many times more (`TFD_IOC_SET_TICKS`, since Linux 3.17). On a kernel
+/// Makes a timer expire `times` more times (`TFD_IOC_SET_TICKS`, since Linux 3.17). On a kernel
 /// without CONFIG_CHECKPOINT_RESTORE, it expires once.
 pub(crate) fn expire_timer(fd: &OwnedFd, times: u64) {
     const TFD_IOC_SET_TICKS: libc::c_ulong = 0x4008_5400;

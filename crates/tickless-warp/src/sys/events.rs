@@ -15,23 +15,23 @@ use std::time::Duration;
 /// What happened to a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// It has ended with a status, as waitpid(2) returns it.
+    /// The thread has ended with a status, as waitpid(2) returns it.
     Ended(c_int),
-    /// It has stopped before a call that the filter traps.
+    /// The thread has stopped before a call that the filter traps.
     Call,
-    /// It has stopped at the end of a system call.
+    /// The thread has stopped at the end of a system call.
     Exit,
-    /// It makes a new thread, or with fork(2) the first thread of a process.
+    /// The thread makes a new thread, or with fork(2) the first thread of a process.
     NewThread,
-    /// It makes a process, and waits until that runs a program or ends.
+    /// The thread makes a process, and waits until that process runs a program or ends.
     NewBorrower,
-    /// The process that it waited for has given its memory back.
+    /// The process for which the thread waited has given its memory back.
     MemoryReturned,
     /// It runs a new program.
     NewProgram,
-    /// Its process has been stopped, by this signal.
+    /// The thread's process has been stopped, by this signal.
     GroupStop,
-    /// It stops because it is new, or was interrupted.
+    /// The thread stops because it is new, or was interrupted.
     Stop,
     /// A signal is about to be delivered.
     Signal(c_int),
@@ -109,7 +109,7 @@ static ROOT: AtomicI32 = AtomicI32::new(0);
 const FORWARDED: [c_int; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
-/// Passes a signal on. A terminal sends its signals to the program itself too, so these end here.
+/// Passes a signal on to the program, except those that a terminal also sends to the program.
 extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     const SI_KERNEL: c_int = 0x80;
     // SAFETY: the kernel passes a valid structure.
@@ -126,7 +126,7 @@ extern "C" fn note(_: c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     HAS_EVENTS.store(true, Ordering::Relaxed);
 }
 
-/// How this process handles the signals of the tracer's work; restored when dropped.
+/// The signal handling that the tracer needs. Dropping this restores what was before.
 pub(crate) struct Handling {
     before: Vec<(c_int, libc::sigaction)>,
     mask: libc::sigset_t,

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 /// A program that has been started, and stops at its execve(2).
 pub(crate) struct Launched {
     pub(crate) pid: pid_t,
-    /// Where its notices arrive, if its filter has some.
+    /// The descriptor on which the filter's notices arrive; `None` if the filter sends none.
     pub(crate) listener: Option<Listener>,
     /// The child reports here why it could not run the program; closed by a successful execve(2).
     reports: File,
@@ -42,7 +42,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both are new, and nothing else owns them.
+    // SAFETY: both descriptors are new, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn launch(
     // SAFETY: the child calls only functions that may be called after fork(2).
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // The child's copy of the other end: without it, a read would not see that the parent died.
+        // Drop the child's copy of the other end, so that a read notices when the parent dies.
         drop(go_write);
         child(go_read.as_raw_fd(), report_write.as_raw_fd(), filters, &pointers);
     }
@@ -148,7 +148,7 @@ fn child(go: RawFd, reports: RawFd, filters: &Filters, words: &[*const c_char]) 
             None => fail(Step::Filter),
         }
         wait();
-        // Rust ignores it in its own programs; std's Command restores it too.
+        // Rust makes its programs ignore SIGPIPE. Restore the default, as std's Command does.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::execvp(words[0], words.as_ptr());
         fail(Step::Exec)
@@ -158,7 +158,7 @@ fn child(go: RawFd, reports: RawFd, filters: &Filters, words: &[*const c_char]) 
 /// Installs the first filter that the kernel accepts. Returns the descriptor for its notices, -1 if
 /// it has none.
 fn install_one(filters: &Filters) -> Option<c_int> {
-    // Refused if a filter of a container notifies already.
+    // The kernel refuses this if a filter of the container already sends notices.
     let fd = install(&filters.notifying, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as c_int);
     (fd >= 0).then_some(fd).or_else(|| (install(&filters.tracing, 0) == 0).then_some(-1))
 }
@@ -173,12 +173,12 @@ fn install(filter: &[Op], flags: c_int) -> c_int {
     unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, program) as c_int }
 }
 
-/// Ends this process by a signal, as the program ended; returns if the signal does not.
+/// Ends this process by the signal that ended the program. Returns if the signal does not end it.
 pub fn end_by(signal: c_int) {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: these calls take numbers, and the address of a local.
     unsafe {
-        // The program has left its own core, if any.
+        // Write no core, because the program has left its own, if any.
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);

@@ -29,7 +29,7 @@ impl Notice {
     }
 }
 
-/// What a thread does that waits for an answer.
+/// What a thread that waits for an answer must do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     /// Its call returns this.
@@ -37,13 +37,13 @@ pub(crate) enum Answer {
     MakeCall,
 }
 
-/// The descriptor of a filter, where notices arrive.
+/// The descriptor of a filter, on which the notices of the filter arrive.
 pub(crate) struct Listener(OwnedFd);
 
 impl Listener {
     pub(crate) fn new(fd: OwnedFd) -> Listener {
-        // Since Linux 6.6. The tracer and the thread take turns, on one CPU: neither has to wake
-        // another CPU. Without it, a notice takes longer.
+        // With this flag (since Linux 6.6), the tracer and the thread take turns on one CPU:
+        // neither has to wake another CPU. Without it, a notice takes longer.
         const SYNC_WAKE_UP: libc::c_ulong = 1;
         // SAFETY: the request takes a number.
         unsafe {

@@ -72,7 +72,7 @@ pub(crate) fn set_registers(tid: pid_t, registers: &Registers) {
     unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, null_mut::<c_void>(), from) };
 }
 
-/// Returns what a stop is about: the number of a new thread.
+/// Returns the message of a stop: the number of a new thread.
 pub(crate) fn message(tid: pid_t) -> Option<pid_t> {
     let mut message: libc::c_ulong = 0;
     let to = &raw mut message;
@@ -113,8 +113,8 @@ pub(crate) fn swap_signal_mask(tid: pid_t, mask: u64) -> Option<u64> {
     Some(before)
 }
 
-/// Writes bytes into memory that the thread itself may not write, as a debugger does. The page
-/// becomes the process's own.
+/// Writes bytes into memory that the thread itself may not write, as a debugger does. The process
+/// gets its own copy of the page.
 pub(crate) fn poke(tid: pid_t, address: u64, bytes: &[u8]) -> bool {
     bytes.chunks(8).enumerate().all(|(index, chunk)| {
         let at = address + 8 * index as u64;
