@@ -15,8 +15,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) trait Object {
     /// What a C function borrows for the duration of one call.
     type Lent<'a>;
-    /// Whether several threads may use it, or run its callbacks. Only such uses need annotations
-    /// for ThreadSanitizer.
+    /// Whether several threads may use the object, or run its callbacks. Only such uses need
+    /// annotations for ThreadSanitizer.
     const IS_SHARED: bool = true;
 
     /// Returns [`Self::Lent`], or an error if the pointer or the object is invalid.
