@@ -1,5 +1,5 @@
-//! The deadlines of all traced threads and timers, in exact order. Those of equal time are in the
-//! order in which they were armed or, with a seed, in a random order.
+//! The deadlines of all traced threads and timers, in exact order. Deadlines of equal time are in
+//! the order in which they were armed or, with a seed, in a random order.
 
 use crate::line::Ns;
 use fastrand::Rng;

@@ -59,7 +59,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Sets the realtime clock of the traced processes, without privileges: the machine's stays.
+    /// Sets the traced processes' realtime clock, not the machine's, so it needs no privileges.
     fn set_clock(&mut self, tid: pid_t, number: c_long, first: u64, second: u64) -> i64 {
         let is_timeval = number == libc::SYS_settimeofday;
         let at = if is_timeval { first } else { second };

@@ -26,7 +26,7 @@ const LEFTOVERS: Duration = Duration::from_secs(1);
 /// gets to know why.
 const CHECK: Duration = Duration::from_secs(1);
 const PATIENCE: u32 = 10;
-/// Between two looks at threads that run: the first distance, and the longest.
+/// The time between two checks of threads that run: the first interval, and the longest.
 const FIRST_LOOK: Duration = Duration::from_micros(20);
 const LAST_LOOK: Duration = Duration::from_millis(10);
 /// After this many events without a jump, the program is busy: its threads are not checked at once.
