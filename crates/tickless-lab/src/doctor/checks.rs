@@ -107,8 +107,7 @@ const SLACK_BAD_NS: f64 = 1_000_000.0;
 
 fn slack(facts: &Facts) -> Judged<'_> {
     let slack_ns = *facts.slack_ns.as_ref()? as f64;
-    // The limit for a warning is one nanosecond above the default slack, so that the default causes
-    // no warning.
+    // Warn from one nanosecond above the default slack on, so that the default causes no warning.
     let verdict = Verdict::from_limits(slack_ns, SLACK_DEFAULT_NS + 1.0, SLACK_BAD_NS);
     Judgement::figure(
         verdict,

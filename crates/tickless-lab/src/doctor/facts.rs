@@ -6,8 +6,7 @@ use tickless_trace::cgroup::Counters;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
-/// A gathered value, or a text: the reason why it could not be gathered, and what the user can do
-/// about that.
+/// A gathered value, or a text: why it could not be gathered, and what the user can do about that.
 pub type Seen<T> = Result<T, String>;
 
 #[derive(Debug)]

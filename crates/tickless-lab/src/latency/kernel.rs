@@ -56,8 +56,7 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
                     let sleep = sleep().map_err(LabError::system(SLEEP))?;
                     Ok((sleep, now().map_err(LabError::system(SLEEP))?))
                 });
-                // Wait at the barrier even after an error, because the other threads would wait for
-                // ever.
+                // Wait at the barrier even after an error: the other threads would wait for ever.
                 ready.wait();
                 let (sleep, start) = prepared?;
                 cycle(plan, start, sleep).map_err(LabError::system(SLEEP))

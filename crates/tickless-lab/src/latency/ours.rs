@@ -52,8 +52,7 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, LabError
         .collect();
     drop(tell);
     let (tally, usage) = timed(|| {
-        // Arming fails only after a shut-down or on a base that does not exist, and neither happens
-        // here.
+        // Arming fails only after a shut-down or on a missing base, and neither happens here.
         armed.iter().for_each(|start_at| start_at(plan.first(start)));
         let mut sum = Tally::default();
         let tallies = armed.iter().map(|_| told.recv().ok()).collect::<Option<Vec<Tally>>>()?;

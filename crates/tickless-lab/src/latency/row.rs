@@ -17,7 +17,7 @@ pub struct Row {
     pub max: Option<u64>,
     /// The number of turns in which the ways to sleep were measured alternately.
     pub turns: usize,
-    /// The least and the greatest average and quantile of a turn.
+    /// For the average and each quantile, the least and the greatest value of a turn.
     pub spread: Spreads,
     pub samples: u64,
     pub wakeups_per_s: f64,

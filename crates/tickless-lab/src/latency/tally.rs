@@ -23,8 +23,7 @@ pub struct Tally {
 
 impl Default for Tally {
     fn default() -> Tally {
-        // The histogram has its full size from the start: growing would take time during the
-        // measurement.
+        // The histogram never grows, because that would take time during the measurement.
         const HIGHEST_NS: u64 = 1 << 40;
         let lateness =
             Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"));

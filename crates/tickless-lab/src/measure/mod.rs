@@ -89,8 +89,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Summarizes these values. If there are none, all three numbers of the result are
-    /// not-a-number.
+    /// Summarizes these values. Without values, the three numbers of the result are not-a-number.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);

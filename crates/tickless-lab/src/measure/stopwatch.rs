@@ -15,8 +15,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Makes a stopwatch. Takes 20 ms to measure how fast the counter runs and the stopwatch's own
-    /// cost.
+    /// Makes a stopwatch. Takes 20 ms to measure the counter's speed and the stopwatch's own cost.
     pub fn new() -> Stopwatch {
         const CALIBRATION_MS: u128 = 20;
         const TRIES: usize = 1_001;

@@ -20,8 +20,7 @@ impl Files {
         Files { page: out.join("report.html"), json: out.join("report.json") }
     }
 
-    /// Checks that both files can be written. The run takes minutes, and an error should come
-    /// before it.
+    /// Checks that both files can be written: an error should come before a run of minutes.
     pub fn prepare(&self) -> io::Result<()> {
         if let Some(folder) = self.page.parent().filter(|path| !path.as_os_str().is_empty()) {
             fs::create_dir_all(folder)?;

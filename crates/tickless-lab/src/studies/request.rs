@@ -7,8 +7,7 @@ use serde::Serialize;
 pub struct Request {
     pub world: World,
     pub effort: Effort,
-    /// The points of a curve: numbers of CPUs or of timer bases. With `None` the study chooses
-    /// them.
+    /// The points of a curve: numbers of CPUs or timer bases. With `None` the study chooses them.
     pub cpus: Option<Vec<u32>>,
     pub seed: u64,
     /// Whether to show how much the predicted figures depend on those parameters of the simulated

@@ -58,8 +58,7 @@ fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>
         let reader = |&cpu: &usize| {
             scope.spawn(move || {
                 let stays = stay_on(cpu);
-                // Wait at the barrier even after an error, because the other threads would wait for
-                // ever.
+                // Wait at the barrier even after an error: the other threads would wait for ever.
                 ready.wait();
                 stays.map(|()| at(quantile, batches(READING, counter)))
             })

@@ -46,8 +46,7 @@ fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Line)> {
     lines.iter().map(move |line| (world, line))
 }
 
-/// Returns the range that an axis must cover: all figures, published ones included, with some room
-/// above.
+/// Returns the range that an axis must cover: all figures, published ones too, with room above.
 fn extent(curves: &[(World, &Line)], axis: usize, scale: Scale) -> Range<f64> {
     let points = curves.iter().flat_map(|(_, line)| line.points.iter().chain(&line.published));
     let is_shown = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);

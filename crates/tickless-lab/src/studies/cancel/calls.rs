@@ -24,8 +24,7 @@ impl Call {
     pub fn make(self, timer: &Timeout) -> Option<Cancel> {
         match self {
             Call::Plain => Some(timer.cancel()),
-            // A cancel that waits is refused only inside a callback, and no callback runs this
-            // code.
+            // A cancel that waits is refused only in a callback, and no callback runs this.
             Call::Sync => timer.cancel_sync().ok(),
             Call::SingleShot => timer.cancel_single_shot().ok(),
         }
@@ -176,8 +175,7 @@ fn hand_over(turn: &AtomicU32, to: u32) {
     turn.store(to, Ordering::Release);
 }
 
-/// Spins until it is this thread's turn. Yields now and then, because the other thread may need
-/// this CPU.
+/// Spins until it is this thread's turn. Yields at times: the other thread may need this CPU.
 fn wait_for(turn: &AtomicU32, me: u32) {
     const SPINS: u32 = 500;
     let mut spins = 0;

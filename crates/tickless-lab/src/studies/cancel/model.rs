@@ -103,8 +103,7 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     let slower = |id: &str, figure: Spread, warm: Spread, published: [f64; 2]| {
         plain(id, figure, published[1]).claims(times(figure, warm, [published[1], published[0]]))
     };
-    // The formula to compare the simulation with: checking each further base costs one transfer of
-    // a cache line.
+    // The formula to compare the simulation with: each further base costs one transfer of a line.
     let others = f64::from(small.costs().topology.cpus()) - 1.0;
     let looks = others * small.value("line.node_ns") * small.value("cpu.ghz");
     Ok(vec![
@@ -124,8 +123,7 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     ])
 }
 
-/// Returns the claim that the ratio of `more` to `less` is the published ratio, within a factor of
-/// 1.5.
+/// Returns the claim that `more` / `less` is the published ratio, within a factor of 1.5.
 fn times(more: Spread, less: Spread, published: [f64; 2]) -> Claim {
     let times = published[0] / published[1];
     Claim::times_less(more.median, less.median, Band::times(times, 1.5)).published(times, times)

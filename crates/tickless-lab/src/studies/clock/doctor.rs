@@ -109,8 +109,7 @@ fn contention(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Messages with which the kernel reports that it no longer uses a clock source, because that was
-/// unreliable.
+/// Messages of the kernel that it no longer uses a clock source, because that was unreliable.
 const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
 
 /// Messages with which the kernel reports that a check of a clock source found a deviation.

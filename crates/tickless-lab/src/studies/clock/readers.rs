@@ -150,8 +150,7 @@ fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, LabErr
 }
 
 fn empty() -> Histogram<u64> {
-    // The histogram is allocated in full, because growing it would take time during the
-    // measurement.
+    // The histogram never grows, because that would take time during the measurement.
     const HIGHEST_NS: u64 = 1 << 40;
     Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
 }

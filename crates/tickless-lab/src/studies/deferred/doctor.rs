@@ -177,8 +177,8 @@ fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
 /// little lower because some wakes are late.
 const WAKES_WARN: f64 = 200.0;
 
-/// The limit for the verdict "bad": a thread is woken at about the rate of the fastest usual tick,
-/// 1000 Hz.
+/// The limit for the verdict "bad": a thread is woken at about the fastest usual tick rate, 1000
+/// Hz.
 const WAKES_BAD: f64 = 900.0;
 
 fn tick_wakers(facts: &Facts) -> Judged<'_> {

@@ -129,8 +129,7 @@ pub const CIRCUMSTANCES: [Circumstances; 5] = [
     },
 ];
 
-/// How long after a tick the probe (the measuring thread) wakes, in the measurements with a fixed
-/// phase.
+/// How long after a tick the probe (the measuring thread) wakes, where this phase is fixed.
 pub const PHASES_US: [u64; 4] = [0, 250, 500, 750];
 
 const FIGURES: [Column<Taken>; 9] = [

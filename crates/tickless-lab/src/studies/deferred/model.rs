@@ -71,8 +71,7 @@ pub struct Outcome {
 
 /// The measuring tasks' period: cyclictest's default of 1 ms.
 const PERIOD: Ns = Ns::from_ms(1);
-/// The number of seeds. Each seed draws the skew of the ticks, and the times at which timers
-/// expire.
+/// The number of seeds. Each seed draws the skew of the ticks, and the expiries of timers.
 const SEEDS: u64 = 20;
 /// The number of phases that are tried, evenly over the period. A period of a millisecond stays
 /// locked to a tick of a millisecond, so the phase does not change by itself. A tick affects only

@@ -54,8 +54,7 @@ pub struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// Returns the group of the published experiment: four workers with 200 ms of CPU time in every
-    /// 100 ms.
+    /// Returns the published group: four workers with 200 ms of CPU time in every 100 ms.
     pub const fn published(phase: Phase) -> GroupPlan {
         let (period, quota) = (Ns::from_ms(100), Ns::from_ms(200));
         GroupPlan { period, quota, phase, workers: 4 }

@@ -52,8 +52,7 @@ const ROUNDS: u32 = 20_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Others {
     None,
-    /// The timer of the kernel's soft-lockup detector on each CPU, which expires seconds after the
-    /// tick.
+    /// The timer of each CPU's soft-lockup detector, which expires seconds after the tick.
     Watchdog,
 }
 

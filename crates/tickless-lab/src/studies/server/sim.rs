@@ -209,8 +209,7 @@ mod tests {
         assert!(outcome(30, Mutex, 0).lines_per_operation > 1.0, "one lock moves lines");
     }
 
-    /// Goal: with membarrier(2) as costly as on 30 CPUs, a bias that is lost soon costs little more
-    /// than none.
+    /// Goal: with membarrier(2) as costly as on 30 CPUs, a bias that is soon lost costs little.
     #[test]
     fn a_bias_that_does_not_pay_costs_nothing() {
         let time = |contender, stolen| outcome(30, contender, stolen).time_per_request;
