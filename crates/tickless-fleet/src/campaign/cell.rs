@@ -50,13 +50,11 @@ pub struct Cell {
     pub study: Option<StudyName>,
     /// The machine's name or file, as it is written in the campaign's file.
     pub machine: Option<String>,
-    /// A hash of the numbers in the machine's file, so that results are computed again if they
-    /// change.
+    /// A hash of the numbers in the machine's file: if they change, results are computed again.
     pub machine_hash: Option<String>,
     /// The path of the trace, relative to the campaign's folder.
     pub trace: Option<String>,
-    /// The size of the trace in bytes, so that results are computed again if another trace replaces
-    /// it.
+    /// The size of the trace in bytes: if another trace replaces it, results are computed again.
     pub bytes: Option<u64>,
     pub cpus: Option<u16>,
     pub clock: Option<Clock>,

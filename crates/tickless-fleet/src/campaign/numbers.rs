@@ -8,8 +8,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub struct Numbers {
-    /// The first and the last number of each range. A single number is a range that begins and ends
-    /// with it.
+    /// The first and the last number of each range. For a single number, both are equal.
     ranges: Vec<(u64, u64)>,
 }
 

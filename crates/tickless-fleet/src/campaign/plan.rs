@@ -50,8 +50,7 @@ struct TraceFile {
     bytes: u64,
 }
 
-/// The version of this program, which is hashed into each cell's key: another version computes all
-/// results again.
+/// This program's version, hashed into each cell's key: another version computes all results again.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Plan {

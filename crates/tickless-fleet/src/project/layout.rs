@@ -123,7 +123,7 @@ impl Layout {
     }
 
     /// Converts a time of the trace to the simulated clock. The difference depends on `home`, the
-    /// simulated CPU whose timer is meant.
+    /// simulated CPU that owns the timer.
     pub(super) fn moved(&self, home: CpuId, at: Ns) -> Ns {
         if at == Ns::NEVER {
             return at;

@@ -35,8 +35,7 @@ pub(super) struct Steps<'a> {
 pub(super) struct Sequence<'a> {
     pub(super) home: CpuId,
     pub(super) recorded: Range<Ns>,
-    /// All operations that were recorded in the interval `recorded`, and possibly others, which are
-    /// skipped.
+    /// All operations recorded in the interval `recorded`, and possibly others, which are skipped.
     pub(super) operations: &'a [Operation],
 }
 

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Shard `index` of `count`: every `count`-th cell, beginning with cell `index`. Indexes count from
-/// 0.
+/// Shard `index` of `count`: every `count`-th cell, from cell `index` on. Indexes count from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
     pub index: u64,
