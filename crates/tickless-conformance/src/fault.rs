@@ -8,8 +8,7 @@ use serde::Serialize;
 pub enum Fault {
     /// A timer fired before the first time at which it may fire.
     Early { key: u32, now: u64, first: u64 },
-    /// A timer fired too late: not in the first call of `advance` that had to fire it, but in a
-    /// later one.
+    /// A timer fired too late: not in the first call of `advance` that had to fire it.
     Late { key: u32, fired: u64, last: u64 },
     /// A timer did not fire, however far time was moved.
     Lost { key: u32, last: u64 },

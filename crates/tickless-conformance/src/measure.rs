@@ -92,7 +92,7 @@ fn growth<T: Timers>() -> i64 {
 }
 
 thread_local! {
-    /// Counted for each thread without atomics, which would slow down timers that allocate.
+    /// The bytes that this thread has allocated. Atomics would slow down timers that allocate.
     static ALLOCATED: Cell<i64> = const { Cell::new(0) };
 }
 

@@ -39,8 +39,7 @@ struct Player<'a, T> {
 struct State<'a, T> {
     judge: Judge<T>,
     calls: Option<&'a Calls>,
-    /// Operations that later callbacks will perform, each with the key of the timer whose callback
-    /// performs it.
+    /// Operations that callbacks will perform, each with the key of the timer whose callback it is.
     reactions: Vec<(u32, Op)>,
     fault: Option<Fault>,
 }
@@ -67,7 +66,7 @@ impl<'a, T: Timers> Player<'a, T> {
         self.state.borrow().judge.now
     }
 
-    /// Moves time to `now`; every timer that must fire by then must have fired.
+    /// Moves time to `now`. Fails if a timer that must fire by then has not fired.
     fn advance(&mut self, now: u64) -> Result<(), Fault> {
         let state = &self.state;
         state
