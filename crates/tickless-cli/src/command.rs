@@ -1,5 +1,4 @@
-//! What all commands of the program share: the trait by which they run, their exit statuses, and
-//! their errors.
+//! What all commands share: the trait by which they run, their exit statuses and their errors.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -86,8 +85,7 @@ pub fn complain(message: impl Display) {
     let _ = writeln!(io::stderr(), "tickless: {message}");
 }
 
-/// Asks the user a question, and returns whether the answer is yes. Without a terminal, the answer
-/// is no.
+/// Asks the user a question. Returns whether the answer is yes; without a terminal it is no.
 pub fn confirm(question: impl Display) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;

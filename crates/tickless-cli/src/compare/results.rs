@@ -7,8 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A figure: the median, and the smallest and the greatest value. They are equal if it was measured
-/// only once.
+/// A figure: the median, the smallest and the greatest value. All are equal after one measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Figure {
     pub(super) value: f64,

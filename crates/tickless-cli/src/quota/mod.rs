@@ -183,7 +183,7 @@ impl Results for Prediction {
         paragraph(out, "", &summary(self))?;
         self.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
         writeln!(out)?;
-        // The number of CPUs has a column only if it differs.
+        // The number of CPUs has a column only if it differs between the settings.
         let skip = usize::from(self.settings.iter().all(|it| it.cpus == self.settings[0].cpus));
         let mut table = bare(&HEADER[skip..], 0);
         self.settings.iter().for_each(|setting| {

@@ -1,5 +1,5 @@
-//! The option `--batch` of `tickless top`: prints several tables, one after the other, without a
-//! live screen.
+//! The option `--batch` of `tickless top`: prints tables one after the other, without a live
+//! screen.
 
 use super::{View, show};
 use crate::command::{Exit, Failure};

@@ -76,8 +76,7 @@ fn pass(
 
 type Size = (u16, u16);
 
-/// The terminal, switched to its alternate screen and to raw input. Dropping this value restores
-/// it.
+/// The terminal, switched to its alternate screen and raw input. Dropping this value restores it.
 struct Terminal {
     term: Term,
     before: Termios,
