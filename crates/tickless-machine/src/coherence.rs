@@ -81,8 +81,7 @@ struct Line {
     /// The core that holds the line exclusively and may write it without asking others; or
     /// [`NONE`].
     owner: u16,
-    /// The socket whose memory holds the line. It is the socket of the first core that has accessed
-    /// the line.
+    /// The socket whose memory holds the line: that of the first core that has accessed the line.
     home: u16,
     words: u32,
     version: u32,

@@ -24,8 +24,7 @@ pub struct Costs {
     /// The total speed of a core with one busy SMT thread, with two, and so on, relative to a core
     /// with a single busy thread.
     pub smt_rates: Vec<f64>,
-    /// The idle states from shallow to deep. If there are none, idle CPUs poll, and wake without
-    /// delay.
+    /// The idle states, shallowest first. Without any, idle CPUs poll, and wake without delay.
     pub idle_states: Vec<IdleState>,
     pub power: PowerCosts,
     pub os: OsCosts,

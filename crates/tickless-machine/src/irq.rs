@@ -74,8 +74,7 @@ pub fn barrier(fixed: Ps, each: Ps) {
 pub struct Masked(());
 
 impl Masked {
-    /// Disables interrupts. When the last guard is dropped, the interrupts that have arrived are
-    /// delivered.
+    /// Disables interrupts. Dropping the last guard delivers the interrupts that have arrived.
     pub fn new() -> Masked {
         with_cpu(|cpu| cpu.masked += 1);
         Masked(())

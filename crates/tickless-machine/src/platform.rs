@@ -84,8 +84,7 @@ pub fn now() -> Ns {
     .unwrap_or(Ns::ZERO)
 }
 
-/// Reads the cycle counter without taking simulated time, for checks that must not influence the
-/// simulation.
+/// Reads the cycle counter in no simulated time, for checks that must not influence the simulation.
 pub fn cycle_counter() -> Ns {
     with(MachineState::cycle_counter).unwrap_or(Ns::ZERO)
 }

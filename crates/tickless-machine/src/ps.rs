@@ -27,8 +27,7 @@ impl Ps {
         Ps((ns * 1000.0).round() as u64)
     }
 
-    /// Converts to whole nanoseconds, rounded down, as a clock that counts nanoseconds would show
-    /// the time.
+    /// Converts to whole nanoseconds, rounded down, as a clock that counts nanoseconds does.
     pub const fn to_ns(self) -> Ns {
         if self.0 == u64::MAX { Ns::NEVER } else { Ns(self.0 / 1000) }
     }

@@ -48,8 +48,7 @@ mod tests {
     use super::*;
     use crate::machines;
 
-    /// Goal: `Sized::cpus` is the number of CPUs of the derived machine, rounded up to whole cores
-    /// and sockets.
+    /// Goal: `Sized::cpus` is the derived machine's number of CPUs, in whole cores and sockets.
     #[test]
     fn reported_sizes_are_those_of_the_machines() {
         let big = machines::named("ivybridge-ex-16s").unwrap().unwrap();

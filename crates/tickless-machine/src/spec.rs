@@ -199,8 +199,8 @@ impl Spec {
         text
     }
 
-    /// Checks that the file has these optional keys, which a study needs. Fails with the first that
-    /// is missing.
+    /// Checks that the file has these optional keys, which a study needs. Fails with the first
+    /// missing.
     pub fn require(&self, keys: &[&str]) -> Result<(), SpecError> {
         match keys.iter().find(|key| !self.parameters.contains_key(**key)) {
             None => Ok(()),

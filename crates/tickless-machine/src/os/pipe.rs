@@ -7,8 +7,7 @@ use crate::ps::Ps;
 use std::rc::Rc;
 use tickless_core::platform::Lock;
 
-/// A pipe between two or more tasks of the simulated kernel. It counts bytes, and does not store
-/// their values.
+/// A pipe between tasks of the simulated kernel. It counts bytes, and does not store their values.
 #[derive(Debug)]
 pub struct Pipe {
     kernel: Rc<Kernel>,

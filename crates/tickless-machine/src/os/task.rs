@@ -32,10 +32,10 @@ pub enum Class {
     Fifo(u8),
 }
 
-/// How a task that was woken on an idle CPU entered its queue.
+/// How a task that was woken on an idle CPU entered the queue of that CPU.
 #[derive(Clone, Copy, Debug)]
 enum Queued {
-    /// The waker put it there, at this time.
+    /// The waker itself put the task into the queue, at this time.
     At(Ps),
     /// The waker is on another socket: the interrupt that it sent put the task into the queue.
     ByInterrupt,

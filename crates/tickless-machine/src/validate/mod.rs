@@ -65,8 +65,7 @@ pub struct SideResult {
     pub ns: f64,
 }
 
-/// One run of a scene: a closure that each side calls once, and that returns when that side has
-/// finished.
+/// One run of a scene: a closure that each side calls once. It returns when the side has finished.
 pub type Play = Arc<dyn Fn() -> SideResult + Send + Sync>;
 
 /// Returns the nanoseconds for each operation: the average time of the sides that have done
