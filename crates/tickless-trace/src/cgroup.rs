@@ -1,5 +1,4 @@
-//! Control groups (cgroups) of versions 1 and 2: their limits of CPU time, their counters and
-//! their threads.
+//! Control groups (cgroups) of versions 1 and 2: their limits of CPU time, counters and threads.
 
 use std::fmt;
 use std::fs;

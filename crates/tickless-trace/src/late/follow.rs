@@ -1,12 +1,10 @@
-//! Finds the sleeps of a trace, and the times of the steps (hops) between deadline and running
-//! thread.
+//! Finds the sleeps of a trace, and the times of the steps (hops) from deadline to running thread.
 
 use crate::read::{Event, Record, TimerAddr, Trace};
 use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 
-/// One sleep of a thread, from the arming of its timer until the thread ran. Times are on the
-/// trace's clock.
+/// One sleep of a thread, from the arming of its timer until the thread ran, on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sleep {
     pub(super) pid: u32,

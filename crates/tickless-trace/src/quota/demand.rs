@@ -184,7 +184,8 @@ impl Finder {
         }
     }
 
-    /// Returns since when the thread could run, and whether it was woken then.
+    /// Records that a thread begins to run. Returns since when it could have run, and whether a
+    /// wakeup made it ready then.
     fn enter(&mut self, pid: u32, at: Ns) -> Option<(Ns, bool)> {
         let (place, state) = self.thread(pid);
         // A thread that runs again without having been woken was preempted.

@@ -215,8 +215,8 @@ impl Replay<'_> {
         event.into_iter().chain(refill).chain(slack).min()
     }
 
-    /// Returns up to how much work of its piece a thread runs: until it wakes another thread, or
-    /// until its end.
+    /// Returns how much of its piece of work a thread has done when it next wakes another thread,
+    /// or ends the piece.
     fn boundary(&self, at: usize) -> Ns {
         let (piece, thread) = (self.outcome.done[at].len(), &self.threads[at]);
         let work = self.demand.threads[at][piece].work;

@@ -1,4 +1,4 @@
-//! Reads the lines of a trace that hold no event: its header (kernel, clock, CPUs) and the tools'
+//! Reads the lines of a trace without an event: the header (kernel, clock, CPUs) and tools'
 //! remarks.
 //!
 //! Every fact may be missing: [`super::Trace`] can be read without it.

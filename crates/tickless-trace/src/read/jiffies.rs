@@ -48,8 +48,7 @@ pub struct JiffyClock {
     /// zero.
     pub anchor_ns: i64,
     pub tick: Ns,
-    /// How much too late [`JiffyClock::time`] may be: zero, or one tick if the trace has no events
-    /// of the tick.
+    /// How much too late [`JiffyClock::time`] may be: zero, or a tick if no tick was recorded.
     pub late_max: Ns,
 }
 

@@ -158,8 +158,7 @@ impl Cause {
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// How many names of unknown events get a problem of their own. Events with further names
-    /// share one problem.
+    /// How many names of unknown events get a problem of their own. Further names share one.
     const UNKNOWN_NAMES_MAX: usize = 16;
 
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {

@@ -98,14 +98,13 @@ pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
     beyond.filter(|(_, count)| count.is_some_and(is_unknown)).map(|(cpu, _)| CpuId(cpu)).collect()
 }
 
-/// How many pairs of events, the entry and the exit of a callback or an interrupt, are in the
-/// trace.
+/// How many pairs of events (entry and exit of a callback or an interrupt) are in the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Pairs {
     pub(super) whole: u64,
     /// Pairs of which one half is missing.
     pub(super) broken: u64,
-    /// The first line that shows that a half is missing.
+    /// The first line that shows that one event of a pair is missing.
     pub(super) first: Option<u32>,
 }
 

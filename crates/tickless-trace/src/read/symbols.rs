@@ -3,8 +3,7 @@
 #[derive(Debug, Default)]
 pub struct Symbols {
     text: String,
-    /// The functions, sorted by address: (address, place of the name in `text`, length of the
-    /// name).
+    /// The functions, sorted by address: (address, index of the name in `text`, its length).
     places: Vec<(u64, u32, u32)>,
 }
 

@@ -13,8 +13,7 @@ pub fn hz() -> Option<u32> {
     configured_hz(&config()?)
 }
 
-/// Returns whether the running kernel was built to stop the tick of idle CPUs, if its configuration
-/// can be read.
+/// Returns whether the kernel was built to stop the tick of idle CPUs; `None` if that is unknown.
 pub fn stops_idle_ticks() -> Option<bool> {
     Some(config()?.lines().any(|line| line == "CONFIG_NO_HZ_COMMON=y"))
 }

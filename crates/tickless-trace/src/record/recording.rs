@@ -199,8 +199,7 @@ fn cpus(tracefs: &Tracefs) -> usize {
     std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
 }
 
-/// The beginning of a trace's line that names a CPU on which the kernel recorded nothing of the
-/// idle thread.
+/// Begins a trace's line about a CPU on which the kernel recorded nothing of the idle thread.
 pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 const BUFFER: &str = "buffer_size_kb";

@@ -28,8 +28,7 @@ impl Statistics {
         self.overwritten + self.refused
     }
 
-    /// Returns how many times larger the buffers must be to hold all events, rounded up to a power
-    /// of two.
+    /// Returns how many times larger the buffers must be to hold all events: a power of two.
     pub fn times_larger(&self) -> u64 {
         let all = self.kept + self.dropped();
         all.div_ceil(self.kept.max(1)).max(2).next_power_of_two()

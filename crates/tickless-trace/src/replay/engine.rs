@@ -47,7 +47,7 @@ pub(super) struct Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OtherTicks<'s> {
     pub(super) length: Tick,
-    /// Whether a CPU stops its tick while it is idle for at least a tick.
+    /// Whether a CPU stops its tick while it is idle for at least the length of a tick.
     pub(super) stop: bool,
     pub(super) turns: &'s [Turn],
 }

@@ -54,8 +54,7 @@ impl Clocks {
                 _ => {}
             }
         }
-        // CLOCK_BOOTTIME and CLOCK_MONOTONIC differ only after a suspend, so one can stand for the
-        // other.
+        // CLOCK_BOOTTIME and CLOCK_MONOTONIC differ only after a suspend, so assume they are equal.
         clocks.ahead[ClockId::Boottime as usize].get_or_insert(monotonic);
         clocks
     }
@@ -91,8 +90,7 @@ impl Clocks {
         let clock = self.jiffies?;
         let ticks = clock.time(expires).since(clock.time(now));
         let begins = self.replay_time(clock.time(expires));
-        // Recorded times are cut to microseconds, so the real deadline is after the beginning of
-        // the jiffy.
+        // Recorded times are cut to microseconds: the real deadline is after the jiffy's beginning.
         Some(at.after(ticks).clamp(begins.after(Ns(1)), begins.after(clock.tick)))
     }
 

@@ -68,8 +68,7 @@ impl Writer {
             let interrupt = &self.cpus[cpu.index()].interrupt;
             let moment = |interrupt: &Interrupt| interrupt.moment;
             let (at, place) = interrupt.as_ref().map_or((at, self.place), moment);
-            // The trace has no expiry of this timer, so it was cancelled at its expiry at the
-            // latest.
+            // The trace has no expiry of this timer, so it was cancelled at its expiry or before.
             let at = window.hard.max(armed.at).min(at);
             let ops = [Op::InferredCancel(timer)];
             self.script.push((at, place), base, ItemKind::Operation, &ops);

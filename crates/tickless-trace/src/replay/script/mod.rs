@@ -95,8 +95,7 @@ pub(super) enum Op {
     Start(u32),
     Cancel(u32),
     Expire(u32),
-    /// A start that must have happened, though the trace has no record of the start or of its
-    /// device writes.
+    /// A start that must have happened, though it and its device writes are not in the trace.
     InferredStart(u32),
     InferredCancel(u32),
 }
