@@ -77,8 +77,8 @@ pub struct Period {
     pub meeting: u64,
 }
 
-/// What identifies a row: the process and, if rows stand for callbacks, the callback and its kind
-/// of timer.
+/// What identifies a row: the process and, if rows are callbacks, the callback and its timer's
+/// kind.
 type RowKey = (u32, Option<(String, Family)>);
 
 /// Returns what was counted between two snapshots; `after` is the later one.
