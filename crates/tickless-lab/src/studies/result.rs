@@ -100,8 +100,8 @@ pub type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
 /// element is the name of a row, and its figures.
 pub type Grid<'a> = Vec<(&'a str, Vec<&'a Cell>)>;
 
-/// Splits figures into tables and single figures. At least two rows with the same columns make a
-/// table, if these are two or more. A row with published figures is not put into a table.
+/// Splits figures into tables and single figures. At least two rows with the same columns, of which
+/// there are two or more, make a table. A row with published figures is not put into a table.
 pub fn grids<'a>(cells: &[&'a Cell]) -> (Vec<Grid<'a>>, Vec<&'a Cell>) {
     let split = |cell: &'a Cell| cell.id.rsplit_once('.').unwrap_or(("", &cell.id));
     let mut rows: Grid<'a> = Vec::new();

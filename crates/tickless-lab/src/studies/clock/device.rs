@@ -11,7 +11,7 @@ thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns how often the calling thread has read a device. Each thread counts its own reads,
+/// Returns how often the calling thread has read a slow counter. Each thread counts its own reads,
 /// because a shared count would cost as much as the measured reads.
 pub fn device_reads() -> u64 {
     READS.get()
@@ -89,7 +89,7 @@ pub struct Slow {
 
 type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
 
-/// Returns timers for their clock, which times the reads.
+/// Starts a set of timers, of which only the clock is used: it times the reads.
 pub fn clock() -> Result<Timers, LabError> {
     const NO_TIMERS: &str = "the timers whose clock times the reads did not start; raise the limit \
                              of threads (ulimit -u)";

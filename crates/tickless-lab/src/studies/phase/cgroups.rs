@@ -96,8 +96,8 @@ impl Cgroup {
         let near = |&&one: &&u64| {
             resumed.iter().filter(|&&other| apart(one, other, period) < period_ns / 50).count()
         };
-        // Take the time that agrees with the most other times: a throttled thread continues after
-        // each refill, but after other pauses at any time.
+        // Take the time that agrees with the most other times: a throttled thread continues at each
+        // refill, but other pauses end at any time.
         resumed.iter().max_by_key(near).filter(|one| near(one) >= 3).copied()
     }
 }

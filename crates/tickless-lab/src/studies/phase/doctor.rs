@@ -58,7 +58,8 @@ const TOGETHER_BAD: f64 = 75.0;
 /// From this percentage of throttled periods on there is a warning: one piece of work in a hundred
 /// is likely to be stopped by then.
 const THROTTLED_WARN: f64 = 5.0;
-/// From this percentage on the verdict is "bad": most of the work is stopped now and then.
+/// From this percentage of throttled periods on the verdict is "bad": most work is stopped at
+/// times.
 const THROTTLED_BAD: f64 = 25.0;
 
 fn throttled(facts: &Facts) -> Judged<'_> {

@@ -36,8 +36,7 @@ pub fn word(value: u64) -> SimWord {
 pub enum BiasRule {
     /// As on a system without membarrier(2).
     Never,
-    /// After it has taken the lock this many times in a row, whatever a revocation of the bias
-    /// costs.
+    /// After a thread has taken the lock this many times in a row, whatever a revocation costs.
     Fixed(u64),
     /// The library's rule.
     ByCost,
@@ -124,7 +123,8 @@ impl Process {
         }
     }
 
-    /// Makes the process of a server on this machine, for the calling thread of the simulator.
+    /// Makes the simulated process of a server on this machine, for the calling thread of the
+    /// simulator.
     pub fn start(spec: &Spec) -> Rc<Process> {
         let call = spec.time("os.syscall_ns");
         let prices = Prices {
