@@ -21,8 +21,8 @@ pub struct Campaign {
     pub project: Option<Axes>,
 }
 
-/// A table of a campaign's file: the values on each axis. [`Kind::axes`] lists the axes that a kind
-/// of cell has.
+/// A table of a campaign's file: the values on each axis, which is a parameter. [`Kind::axes`]
+/// lists the axes that a kind of cell has.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Axes {
@@ -78,8 +78,8 @@ impl Campaign {
 }
 
 impl Axes {
-    /// Checks that the required axes are given, no others than those of the kind, and that numbers
-    /// are in their ranges.
+    /// Checks that the required axes are given, that all given ones belong to this kind of table,
+    /// and that numbers are in their ranges.
     fn check(&self, kind: Kind) -> Result<(), String> {
         // This cannot fail: axes are numbers and texts.
         let given = serde_json::to_value(self).unwrap_or_default();

@@ -87,7 +87,8 @@ struct Run {
     layout: Layout,
     source: Clock,
     clock: RefCell<Option<Rc<SharedClock>>>,
-    /// The timers that have been used so far, by the CPU that owns them and by their slot.
+    /// The timers that have been used so far. Indexed by the CPU that owns the timer, then by its
+    /// slot.
     timers: Vec<Vec<OnceCell<Instance>>>,
     counts: RefCell<Counts>,
     /// For each CPU: the counts of its timer device when the measured interval began.

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Deref;
 
-/// A shard that is locked for this process until the session is dropped.
+/// A shard (a share of a campaign's cells), locked for this process until the session is dropped.
 #[derive(Debug)]
 pub struct Session<F> {
     folder: F,
