@@ -25,8 +25,8 @@ pub trait Timers: Sized {
     const ORDER: Order = Order::Any;
     /// Whether [`Timers::arm`] of a pending key moves that timer.
     const ARM_REPLACES: bool = false;
-    /// Whether a callback may use the set: whether timers fire before `advance` has finished, and
-    /// may then arm and cancel others.
+    /// Whether callbacks run before `advance` has finished, and may then arm and cancel timers of
+    /// the set.
     const REENTRANT: bool = false;
     /// The farthest deadline, in nanoseconds from the current time.
     const HORIZON: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
@@ -72,9 +72,9 @@ pub trait Timers: Sized {
 /// How a deadline between two ticks is rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
-    /// To the later tick: timers are never early, and late by less than a tick.
+    /// Rounds to the later tick: timers are never early, and late by less than a tick.
     Up,
-    /// To the earlier tick: timers are early by less than a tick, and not late.
+    /// Rounds to the earlier tick: timers are early by less than a tick, and not late.
     Down,
     /// To the nearer tick.
     Nearest,
