@@ -64,7 +64,7 @@ pub fn write_csv<R: Serialize>(
     csv.flush()
 }
 
-/// Returns whether words are coloured: the output is a terminal with colours, without `NO_COLOR`.
+/// Returns whether words are coloured: stdout is a terminal with colours, and `NO_COLOR` is unset.
 pub fn has_colours() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
