@@ -57,8 +57,8 @@ pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     });
 }
 
-/// Suspends the running CPU's fiber, after the caller has set the CPU's mode to one of waiting.
-/// Sets [`Mode::Running`] again when the engine resumes the fiber.
+/// Suspends the running CPU's fiber, after the caller has changed the CPU's mode. Changes it back
+/// to [`Mode::Running`] when the engine resumes the fiber.
 pub(crate) fn suspend() {
     fiber::suspend();
     with_cpu(|cpu| cpu.mode = Mode::Running);

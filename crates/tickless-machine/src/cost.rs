@@ -76,14 +76,16 @@ pub struct LineCosts {
 /// successful one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shares {
-    /// The fraction for a load of a line that another core has written.
+    /// The fraction of an atomic operation that a load takes, of a line that another core has
+    /// written.
     pub load: f64,
-    /// The fraction for a load of a clean line (no core has written it since its last transfer)
-    /// from a cache of the same socket.
+    /// The fraction of an atomic operation that a load takes, of a clean line (no core has written
+    /// it since its last transfer) from a cache of the same socket.
     pub clean_node: f64,
-    /// The fraction for a load of a clean line from another socket.
+    /// The fraction of an atomic operation that a load takes, of a clean line from another socket.
     pub clean_far: f64,
-    /// The fraction for a store to a line that other cores share or that another core has written.
+    /// The fraction of an atomic operation that a store takes, to a line that other cores share or
+    /// that another core has written.
     pub store: f64,
 }
 
@@ -158,8 +160,8 @@ pub struct OsCosts {
     pub switch: Ps,
     pub wake: Ps,
     pub idle: Ps,
-    /// The handling of a tick, without the timers that expire in it.
+    /// The duration of the handling of a tick, without the timers that expire in it.
     pub tick: Ps,
-    /// The additional work in the ticks of the one CPU that updates the kernel's time for all CPUs.
+    /// How much longer a tick takes on the one CPU that updates the kernel's time for all CPUs.
     pub timekeeping: Ps,
 }

@@ -5,8 +5,8 @@ use crate::spec::Spec;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sized {
     pub asked: u16,
-    /// The actual number of CPUs, which may be higher: all threads of a core, and all cores of each
-    /// socket if there are several sockets.
+    /// The actual number of CPUs. It may be higher than requested, because cores have all their
+    /// threads and, if there are several sockets, sockets have all their cores.
     pub cpus: u16,
     pub spec: Spec,
 }

@@ -61,7 +61,7 @@ pub(super) fn transfer_and_add<W: Backend>(rounds: u64) -> Play {
 }
 
 /// One side writes to each line the number of the next one. The other side then calls `visit` with
-/// the lines and these numbers, which reads every line and returns what was loaded.
+/// the lines and these numbers. `visit` reads every line and returns what it has loaded.
 fn transfer_with<W: Backend>(
     rounds: u64,
     visit: impl Fn(&[Apart<W::Word>], &[u64]) -> u64 + Send + Sync + 'static,
