@@ -208,7 +208,8 @@ impl Watch {
         Ok(Watch { groups: groups.collect() })
     }
 
-    /// Returns what was seen of each group. A group that was removed has no counters.
+    /// Ends the watch. Returns what it has seen of each group. A group that was removed has no
+    /// counters.
     pub fn end(self) -> Vec<Recorded> {
         let end = |(group, mut seen, before): (Cgroup, Recorded, Counters)| {
             seen.counters = group.counters().map(|counters| counters.since(before));
@@ -236,7 +237,7 @@ pub struct Recorded {
 
 const LINE: &str = "# cgroup limit=";
 
-/// The line of the trace: three numbers or `-` for the limit, three numbers or `-` for the
+/// The group's line in a trace: three numbers or `-` for the limit, three numbers or `-` for the
 /// counters, the threads, and the path.
 impl fmt::Display for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

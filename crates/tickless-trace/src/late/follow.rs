@@ -181,7 +181,7 @@ fn end_or_stop(begun: &mut HashMap<u32, Sleep>, record: &Record) -> Option<Sleep
     }
 }
 
-/// A thread that runs no longer than this has not returned to its program.
+/// A thread that stops within this time after it began to run has not returned to its program.
 const STOPPED_AT_ONCE: Ns = Ns(100_000);
 
 /// Returns a sleep whose timer's callback begins. Later events add the thread and the times at

@@ -13,7 +13,8 @@ pub(super) struct Piece {
     /// When the thread was woken.
     pub(super) at: Ns,
     pub(super) work: Ns,
-    /// The thread of the group that woke this one; `None` if an interrupt or another program did.
+    /// The thread of the group that woke this thread; `None` if an interrupt or another program
+    /// did.
     pub(super) waker: Option<Waker>,
 }
 

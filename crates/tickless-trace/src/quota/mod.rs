@@ -150,7 +150,7 @@ pub struct Least {
     pub quota_us: Option<u64>,
 }
 
-/// Predicts what the settings of a request do to the threads of a trace.
+/// Predicts how each limit of a request would delay the threads of a trace.
 pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaError> {
     let group = group(trace, request)?;
     let demand = Demand::of(trace, group, &request.selection)?;

@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use tickless_core::bandwidth::{BandwidthError, Grant, Group, MemberId, Settings};
 use tickless_core::time::Ns;
 
-/// An idle CPU keeps this much of its slice and returns the rest, as in the kernel.
+/// An idle CPU keeps this much of its slice of the quota, in ns, and returns the rest, as in Linux.
 const KEPT: u64 = 1_000_000;
 /// A returned slice releases stopped CPUs after `SLACK_DELAY`. In the last `SLACK_REFILL` before a
 /// refill it does not, because the refill releases them.
@@ -128,7 +128,7 @@ struct Quota {
     group: Group,
     /// The time at which returned slices are given to stopped CPUs.
     slack: Option<Ns>,
-    /// Periods are counted from the first use of quota until a whole period without use.
+    /// Whether periods are counted: from the first use of quota until a whole period without use.
     is_counting: bool,
     is_unused: bool,
 }
@@ -247,7 +247,7 @@ impl Replay<'_> {
             let stood = cpu.stood_since.take().map(|since| now.since(since).0);
             self.outcome.stands.extend(stood);
             self.dispatch(at, self.place.start_wait);
-            // A CPU without threads is released with its debt paid, and no slice.
+            // A released CPU without threads keeps none of the quota that it got beyond its debt.
             let cpu = &self.cpus[at];
             if let (None, false, Some(member)) = (cpu.running, cpu.stopped, cpu.member) {
                 self.quota.iter_mut().for_each(|quota| quota.group.rest(member, 0));
@@ -263,8 +263,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Puts a thread on its CPU if that is idle, or on another idle one, or on the shortest queue.
-    /// A CPU that is stopped counts as idle, as in the kernel.
+    /// Puts a thread on its last CPU if that is idle, or on another idle one, or into the shortest
+    /// queue. A CPU that is stopped counts as idle, as in the kernel.
     fn queue(&mut self, at: usize) {
         let (last, count) = (self.threads[at].cpu, self.cpus.len());
         let near = (0..count).map(|step| (last + step) % count);

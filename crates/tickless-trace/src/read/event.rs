@@ -246,8 +246,8 @@ impl Event {
 }
 
 impl EventKind {
-    /// Returns the family of timers that the kind concerns. A trace without any such event cannot
-    /// be replayed.
+    /// Returns the family of timers that this kind of event concerns. A trace without any such
+    /// event cannot be replayed.
     pub fn family(self) -> Option<Family> {
         // Only events of timers begin with the timer's address.
         match self.fields().first() {

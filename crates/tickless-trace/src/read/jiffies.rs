@@ -133,7 +133,8 @@ impl Readings {
         first.map(|first| Readings { first, readings })
     }
 
-    /// Returns when jiffy `first` began, computed from each reading with this tick, sorted.
+    /// Returns, sorted, when jiffy `first` began according to each reading, with ticks of this
+    /// length.
     fn beginnings(&self, tick: Ns) -> Vec<i64> {
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
         let begin = |&(time, ticks): &(i64, i64)| time.saturating_sub(ticks.saturating_mul(tick));

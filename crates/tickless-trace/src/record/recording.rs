@@ -52,7 +52,7 @@ pub struct Recording {
     notes: Vec<String>,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
     _watcher: Option<Watcher>,
-    // Also keeps the mount, if this process has made one.
+    // Also keeps tracefs mounted, if this process has mounted it.
     tracefs: Tracefs,
 }
 

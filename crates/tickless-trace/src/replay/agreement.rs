@@ -8,7 +8,7 @@ use crate::read::Trace;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// How far the replay may be off, in percent of what was recorded.
+/// By how much a count of the replay may differ from the recorded one, in percent.
 pub const AGREEMENT_PERCENT: f64 = 5.0;
 
 /// The first kernel, major and minor, that programs the device only once when the first timer is

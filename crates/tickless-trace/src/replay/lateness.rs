@@ -33,7 +33,8 @@ impl Lateness {
         quantiles(&self.0[family as usize])
     }
 
-    /// Returns the quantiles of both families' lateness together; `None` if no timer fired.
+    /// Returns the quantiles of the lateness of wheel and queue timers together; `None` if none
+    /// fired.
     pub(super) fn of_all(&self) -> Option<Quantiles> {
         let [wheel, queue] = &self.0;
         let mut all = wheel.clone();

@@ -9,7 +9,7 @@ use super::tick;
 use crate::read::{Event, Trace};
 use tickless_core::time::{CpuId, Ns};
 
-/// A CPU goes idle, or becomes busy after that.
+/// A time at which a CPU goes idle, or becomes busy again.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::replay) struct Turn {
     pub(in crate::replay) at: Ns,
