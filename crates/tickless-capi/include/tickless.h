@@ -1009,7 +1009,7 @@ enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *time
 
 /*
  Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
- sees what the callback wrote, and may free what it uses. `found` reports the state at the
+ sees what the callback wrote, and may free the callback's data. `found` reports the state at the
  beginning of the call. The call spins for some microseconds, then sleeps. It also cancels
  armings that happen while it waits, including the callback's own. Do not hold a lock that the
  callback takes: this deadlock is not detected.
@@ -1290,7 +1290,7 @@ enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limite
                                                     uint64_t permits);
 
 /*
- Reports how long it will take until so many permits are available, in nanoseconds; 0 if they are
+ Reports how long it will take until `permits` are available, in nanoseconds; 0 if they are
  available now. Permits that other threads wait for are included, later requests are not. A
  server that refuses a request sends this time, rounded up to seconds, as `Retry-After`.
 
@@ -1355,7 +1355,7 @@ enum tickless_status_t tickless_keyed_try_acquire(const struct tickless_keyed_t 
                                                   uint64_t permits);
 
 /*
- Reports how long it will take until so many permits of a key are available, as
+ Reports how long it will take until `permits` of a key are available, as
  `tickless_limiter_retry_after` does.
 
  Errors: those of `tickless_limiter_retry_after`.
@@ -1857,7 +1857,8 @@ enum tickless_status_t tickless_fixed_count(struct tickless_fixed_t *fixed,
 
 /*
  Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
- O(classes). It is never later than the next expiry, and may be earlier if timers were restarted.
+ The cost grows with the number of classes. The time is never later than the next expiry, and may
+ be earlier if timers were restarted.
  */
 enum tickless_status_t tickless_fixed_next_event(struct tickless_fixed_t *fixed, uint64_t *next_ns);
 

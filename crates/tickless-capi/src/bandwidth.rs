@@ -193,7 +193,7 @@ pub unsafe extern "C" fn tickless_limiter_try_acquire(
     on(from, |limiter| limiter.try_acquire(permits).map_err(acquire_status))
 }
 
-/// Reports how long it will take until so many permits are available, in nanoseconds; 0 if they are
+/// Reports how long it will take until `permits` are available, in nanoseconds; 0 if they are
 /// available now. Permits that other threads wait for are included, later requests are not. A
 /// server that refuses a request sends this time, rounded up to seconds, as `Retry-After`.
 ///
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn tickless_keyed_try_acquire(
     })
 }
 
-/// Reports how long it will take until so many permits of a key are available, as
+/// Reports how long it will take until `permits` of a key are available, as
 /// `tickless_limiter_retry_after` does.
 ///
 /// Errors: those of `tickless_limiter_retry_after`.

@@ -189,7 +189,8 @@ pub unsafe extern "C" fn tickless_fixed_count(
 }
 
 /// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
-/// O(classes). It is never later than the next expiry, and may be earlier if timers were restarted.
+/// The cost grows with the number of classes. The time is never later than the next expiry, and may
+/// be earlier if timers were restarted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_next_event(fixed: *mut Fixed, next_ns: *mut u64) -> Status {
     result_of(fixed, next_ns, |own| Ok(own.next_event().map_or(u64::MAX, Instant::as_nanos)))

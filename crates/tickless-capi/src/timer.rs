@@ -317,7 +317,7 @@ pub unsafe extern "C" fn tickless_timer_cancel(
 }
 
 /// Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
-/// sees what the callback wrote, and may free what it uses. `found` reports the state at the
+/// sees what the callback wrote, and may free the callback's data. `found` reports the state at the
 /// beginning of the call. The call spins for some microseconds, then sleeps. It also cancels
 /// armings that happen while it waits, including the callback's own. Do not hold a lock that the
 /// callback takes: this deadlock is not detected.

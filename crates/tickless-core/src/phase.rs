@@ -187,7 +187,7 @@ impl Phases {
 pub struct CircleView {
     /// The number of timers.
     pub timers: usize,
-    /// The longest time without an expiry, rounded up to a nanosecond.
+    /// The longest time between two expiries of these timers, rounded up to a nanosecond.
     pub gap_max: Duration,
 }
 

@@ -17,7 +17,7 @@ pub enum Pace {
     Times(f64),
 }
 
-/// What a wait for input from outside of the tree does to the clock.
+/// What a wait for input from outside of the traced processes does to the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outside {
     /// Time is real while a thread waits for a terminal, pipe or socket that the program got as its
@@ -104,12 +104,11 @@ pub enum Note {
     SetUid(Process),
     /// A thread computes for long, so the clock does not jump.
     Computes(Process, Pace),
-    /// Every thread waits, as this process does, and none has a deadline.
+    /// Every thread waits, for example in this process, and none has a deadline.
     NoDeadline(Process),
-    /// A thread waits for the outside, of which this is a description. That keeps the clock at real
-    /// time.
+    /// A thread of this process waits for input from outside, which the text names: time is real.
     Outside(Process, &'static str),
-    /// The program has ended, and so many processes that it had started were ended, as this one.
+    /// The program has ended, and so have this many processes that it had started, such as this.
     LeftOver(usize, Process),
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Remaining {
     Timeval(u64),
 }
 
-/// A system call that waits at most for a time.
+/// A system call that waits for at most a given time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimedCall {
     pub(crate) when: When,

@@ -39,7 +39,7 @@ pub(crate) struct Untraced {
 impl Untraced {
     /// Returns whether a thread with these registers is in this wait.
     pub(crate) fn is_at(&self, number: c_long, ip: u64, args: [u64; 6]) -> bool {
-        // The kernel repeats a poll(2) that was interrupted under the other number.
+        // The kernel repeats an interrupted poll(2) under another number: restart_syscall(2).
         let is_number = number == self.number || number == libc::SYS_restart_syscall;
         is_number && (ip, args) == (self.ip, self.args)
     }
@@ -86,7 +86,7 @@ pub(crate) struct Thread {
     pub(crate) process: pid_t,
     pub(crate) state: State,
     pub(crate) interrupted: Option<Interrupted>,
-    /// Its last wait with the kernel's own timeout, unless it is known to have ended.
+    /// The thread's last wait with the kernel's own timeout, unless it is known to have ended.
     pub(crate) untraced: Option<Untraced>,
     /// The files of the thread's state in `/proc`, opened when first needed.
     pub(crate) stat: Option<File>,
@@ -116,7 +116,7 @@ pub(crate) struct Process {
     pub(crate) has_socket_filter: bool,
 }
 
-/// The threads of the tree, by their numbers.
+/// The traced threads and processes, by their numbers.
 #[derive(Default)]
 pub(crate) struct Tree {
     pub(crate) threads: HashMap<pid_t, Thread>,

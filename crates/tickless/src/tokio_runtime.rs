@@ -220,7 +220,7 @@ impl Drop for Entered {
             let at = entered.iter().rposition(|time| time.is_same(&self.time));
             at.map(|at| entered.remove(at))
         });
-        // Drop it outside of the borrow: dropping the last clone of a clock may run user code.
+        // Drop `left` outside of the borrow: dropping the last clone of a clock may run user code.
         drop(left);
     }
 }

@@ -34,7 +34,7 @@ use crate::bandwidth::settings::Settings;
 use crate::time::Ns;
 use crate::word::{Ordering, Word};
 
-/// The number of permits that callers can take without a lock, and until when.
+/// The number of permits that callers can take without a lock, and the time of the next refill.
 #[derive(Debug)]
 pub struct Permits<W> {
     /// `left << 1 | OPEN`, or [`CLOSED`].
@@ -57,7 +57,7 @@ pub enum Take {
     Taken,
     /// Too few permits are left until the next refill, or members wait for permits.
     Refused,
-    /// The permits without a lock do not decide this: take the group's lock and ask the group.
+    /// Not decided without a lock: take the group's lock and ask the group for the permits.
     AskGroup,
 }
 
@@ -97,7 +97,7 @@ impl<W: Word> Permits<W> {
     }
 
     /// Returns when `amount` permits can be taken, for permits without a group, if no caller takes
-    /// any until then. The settings must allow so many.
+    /// any until then. The settings must allow `amount`.
     pub fn available_at(&self, settings: &Settings, amount: u64, now: Ns) -> Ns {
         let until = Ns(self.until.load(RELAXED));
         let (left, until) = refilled(self.word.load(RELAXED) >> 1, until, settings, now);

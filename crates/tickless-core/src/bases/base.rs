@@ -39,7 +39,7 @@ pub struct Bases<P: Platform> {
     /// use only some. The memory then belongs to the NUMA node of the CPU that uses it.
     bases: Box<[OnceBox<Base<P>>]>,
     settings: Settings,
-    /// The time at which the clocks of the wheels begin.
+    /// The time at which the clock of each base's wheel begins.
     beginning: Ns,
     pub(crate) defers: bool,
     /// Whether a pending coarse timer is moved to a later deadline (pushed out) without a lock.
@@ -78,8 +78,7 @@ pub(crate) struct BaseState {
     pub(crate) has_waiters: bool,
     /// A bit for each runner (handler or expiry thread) that must pause after its callback.
     pub(crate) pauses: u8,
-    /// Whether timers may be armed on this base. If not, only those may whose callback runs here
-    /// (X2).
+    /// Whether timers may be armed on this base. If not, only timers that run on it may be (X2).
     pub(crate) is_online: bool,
     /// Whether the base is online, has no expiry thread, and its event device fires for coarse
     /// timers, too. One flag, so that every start makes one check instead of two.

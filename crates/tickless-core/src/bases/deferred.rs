@@ -150,8 +150,8 @@ impl<P: Platform> Bases<P> {
         self.carry_out(cpu, rearm)
     }
 
-    /// Returns which expiry thread a handler must wake when it has fired its own timers. Under the
-    /// lock.
+    /// Returns which expiry thread a handler must wake when it has fired its own timers. The caller
+    /// holds the lock.
     pub(crate) fn collect_due(&self, state: &mut BaseState, now: Ns) -> Call {
         let BaseState { queues, deferred, .. } = state;
         if deferred.is_active() {

@@ -254,7 +254,8 @@ impl<P: Platform> Bases<P> {
                 }
                 Taken::Nothing => break,
             };
-            // One branch for each kind, so that the kind is checked only once.
+            // One branch for each kind of timer (coarse or precise), so that it is checked only
+            // once.
             state = match due {
                 Due::Coarse(timer, deadline) => {
                     let window = Window::at(deadline);
@@ -526,7 +527,7 @@ impl<P: Platform> Firing<P> {
 }
 
 impl Expiry {
-    /// Whether the timer wakes an idle CPU, so is not deferrable. A restart keeps this.
+    /// Whether the timer wakes an idle CPU, which a deferrable one does not. A restart keeps this.
     #[inline]
     pub fn wakes(&self) -> Wakes {
         self.place.wakes()

@@ -79,8 +79,8 @@ pub(crate) struct Deferred {
     pub(super) called: bool,
     /// The runners that are firing: a bit for each [`Runner`].
     pub(super) at_work: u8,
-    /// From this time on, a handler that finds the thread's timers due checks whether the thread is
-    /// stuck.
+    /// From this time on, a handler that finds timers of the expiry thread due checks whether that
+    /// thread is stuck.
     check_at: Ns,
     /// How many callbacks had returned at the last check for a stuck thread. If the next check
     /// finds the same number, it takes the thread for stuck.
@@ -144,7 +144,7 @@ impl Deferred {
         self.plain || self.is_active() || next == self.next && next <= thread_next(queues)
     }
 
-    /// When the event device must fire so that the handler calls the thread.
+    /// When the event device must fire so that its handler calls the expiry thread.
     pub(super) fn thread_is_called_at(&self, queues: &Queues) -> Ns {
         match self.events {
             WheelEvents::Device => thread_next(queues),

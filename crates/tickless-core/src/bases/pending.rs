@@ -49,7 +49,7 @@ pub struct Walk(Part);
 enum Part {
     /// A position in the wheel.
     Wheel(At),
-    /// A position in one of the queues of precise timers, of the handler or the thread.
+    /// A position in a queue of precise timers: that of the handler, or that of the expiry thread.
     Queue {
         nth: usize,
         ticket: u64,

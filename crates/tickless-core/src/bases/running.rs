@@ -79,7 +79,7 @@ impl<P: Platform> Running<P> {
         self.timer(runner).store(address, Ordering::Release);
     }
 
-    /// Records that a callback has returned. Under the lock.
+    /// Records that a callback has returned. The caller holds the base's lock.
     #[inline]
     pub(crate) fn end(&self, runner: Runner) {
         // Release: pairs with the Acquire in `has`, and publishes what the callback wrote (X1).

@@ -44,22 +44,22 @@ pub struct Settings {
 /// The bases that a synchronous cancel checks for a callback of its timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Scan {
-    /// Only the timer's own base, on which a running timer stays (X2).
+    /// Only the timer's own base is checked, because a running timer stays on its base (X2).
     #[default]
     RunningBase,
-    /// Every base, as Linux did until 2005. The result is the same, but the cost grows with the
-    /// number of bases.
+    /// Every base is checked, as in Linux until 2005. The result is the same, but the cost grows
+    /// with the number of bases.
     AllBases,
 }
 
 /// When a coarse timer fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CoarseExpiry {
-    /// It fires when its bucket of the wheel comes due, which is cheap. The timer is late by up to
-    /// 13 % of the time between arming and deadline, plus one tick.
+    /// A coarse timer fires when its bucket of the wheel comes due, which is cheap. It is late by
+    /// up to 13 % of the time between arming and deadline, plus one tick.
     #[default]
     WithBucket,
-    /// It fires exactly at its deadline, if the handler runs at the time that
+    /// A coarse timer fires exactly at its deadline, if the handler runs at the time that
     /// [`exact_next_event`](super::Bases::exact_next_event) returns. Requires [`PushOut::Eager`].
     /// For virtual clocks only, because the time for which the lock is held is not bounded.
     AtDeadline,
@@ -96,11 +96,11 @@ impl Default for Settings {
 /// Where the callbacks of coarse timers run, and those of precise timers that request it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Deferral {
-    /// They run in the device's handler, like those of all other timers, without expiry threads.
+    /// The callbacks run in the event device's handler, like all others. There is no expiry thread.
     #[default]
     None,
-    /// They run in an expiry thread that is woken only when a timer has expired.
+    /// The callbacks run in an expiry thread that is woken only when a timer has expired.
     OnExpiry,
-    /// They run in an expiry thread that every tick wakes, as in Linux's real-time branch.
+    /// The callbacks run in an expiry thread that every tick wakes, as in Linux's real-time branch.
     EveryTick,
 }

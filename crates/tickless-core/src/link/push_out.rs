@@ -148,15 +148,15 @@ impl<W: Word> CoarseRef<W> {
     }
 
     /// Sets the deadline of a timer that is on a list and whose state is pending, so that it can be
-    /// pushed out. Under the lock of the timer's base.
+    /// pushed out. The caller holds the base's lock.
     #[inline]
     pub fn open(self, deadline: Ns) {
         // Release: pairs with the Acquire in `read`.
         self.word().store(deadline.0, Ordering::Release);
     }
 
-    /// Closes the deadline unless it is later than `by`. Returns the deadline, as `Err` if it is
-    /// later. Under the timer's lock.
+    /// Closes the deadline, which ends push-outs, unless it is later than `by`. Returns the
+    /// deadline, as `Err` if it is later. The caller holds the timer's lock.
     #[inline]
     pub fn close_by(self, by: Ns) -> Result<Ns, Ns> {
         let mut deadline = self.word().load(Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl<W: Word> CoarseRef<W> {
         }
     }
 
-    /// Closes the deadline, and returns it. Under the timer's lock.
+    /// Closes the deadline, and returns it. The caller holds the timer's lock.
     #[inline]
     pub fn take(self) -> Ns {
         match self.close_by(Ns::NEVER) {

@@ -175,8 +175,8 @@ impl Chains {
         let tail = self.ends[chain].tail;
         let chunk = self.chunks.get(tail as usize);
         if chunk.is_some_and(|chunk| chunk.held() <= PER_CHUNK / 2) {
-            // At least half of the chunk are holes: move its slot numbers to the front instead of
-            // adding a chunk.
+            // At least half of the chunk's places are holes: move its slot numbers to the front
+            // instead of adding a chunk.
             self.squeeze(tail, records);
             return tail << 4 | self.chunks[tail as usize].add(slot);
         }

@@ -343,7 +343,7 @@ impl Sleep {
     #[cold]
     fn replace_waker(&self, waker: Waker) {
         let old = self.shared.state.borrow_mut().set_waker(self.kind, self.slot, waker);
-        // Dropped only after the borrow has ended, because its drop is code of the executor.
+        // Drop the old waker only now that the borrow has ended: its drop runs the executor's code.
         drop(old);
     }
 
@@ -351,7 +351,7 @@ impl Sleep {
     fn cancel(&mut self) {
         let slot = core::mem::replace(&mut self.slot, NO_SLOT);
         let waker = self.shared.state.borrow_mut().cancel(self.kind, slot);
-        // Dropped only after the borrow has ended, too.
+        // Drop the waker only now that the borrow has ended: its drop runs the executor's code.
         drop(waker);
     }
 }

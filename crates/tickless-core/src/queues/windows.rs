@@ -68,7 +68,7 @@ impl PreciseQueue {
         to
     }
 
-    /// Takes a timer off its lane. O(log n).
+    /// Takes a timer off its lane (the queue, or the late timers). O(log n).
     #[inline]
     pub(crate) fn remove(&mut self, node: QueueRef, lane: Lane) {
         self.lane(lane).remove(node);
@@ -144,7 +144,7 @@ impl PreciseQueue {
         self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))
     }
 
-    /// Returns both lanes, each in the order of hard expiry.
+    /// Returns the queue and the late timers, each in the order of hard expiry.
     pub(crate) fn lanes(&mut self) -> [&mut Queue; 2] {
         [&mut self.queue, &mut self.late]
     }

@@ -62,7 +62,7 @@ impl VirtualClock {
             let ahead = clock(id as i32).wrapping_sub(clock(libc::CLOCK_MONOTONIC));
             offsets.0[id] = ahead.cast_signed();
         }
-        // The coarse and alarm clocks are other clocks, read in another way.
+        // Coarse and alarm clocks have the offsets of the clocks that they read in another way.
         (offsets.0[5], offsets.0[8], offsets.0[9]) = (offsets.0[0], offsets.0[0], offsets.0[7]);
         if let Some(start) = options.start_ns {
             offsets.set_realtime(start.wrapping_sub(now.cast_signed()));

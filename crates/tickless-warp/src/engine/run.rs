@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 /// How long other processes may run on after the program itself has ended.
 const LEFTOVERS: Duration = Duration::from_secs(1);
-/// How often to check whether the clock stands still for long, and after how many checks the user
-/// gets to know why.
+/// How often to check for a clock that does not move, and after how many checks a note explains
+/// why.
 const CHECK: Duration = Duration::from_secs(1);
 const PATIENCE: u32 = 10;
 /// The time between two checks of threads that run: the first interval, and the longest.
@@ -236,7 +236,7 @@ impl Engine<'_> {
         self.check_patience(rounds);
     }
 
-    /// Ends what is left of a program that has ended, after a while.
+    /// After a while, ends the processes that are left of a program that has ended.
     fn check_leftovers(&mut self, rounds: &mut Rounds) {
         if self.ended.is_none() {
             return;

@@ -28,7 +28,7 @@ global_asm!(
     "    and ecx, 1",
     "    shl ecx, 7",
     "    lea r10, [r8 + rcx + 128]",
-    // A clock that stands still needs no counter, which is trapped then.
+    // A frozen clock needs no counter, which is trapped then.
     "    xor eax, eax",
     "    cmp [r10 + 8], rax",
     "    je 8f",

@@ -169,7 +169,7 @@ impl Handling {
         Handling { before, mask, waiting }
     }
 
-    /// Sleeps until there is an event or a notice, at most for a time.
+    /// Sleeps until there is an event or a notice, for at most the time `at_most`.
     pub(crate) fn wait(&self, at_most: Duration, listener: Option<&Listener>) {
         let timeout = libc::timespec {
             tv_sec: at_most.as_secs() as i64,
@@ -200,7 +200,7 @@ pub(crate) fn kill(pid: pid_t, signal: c_int) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Returns a mask of signals in a thread's `/proc/TID/status`.
+/// Returns the mask of signals that the line `name` of a thread's `/proc/TID/status` contains.
 pub(crate) fn signal_mask(tid: pid_t, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let mask = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -226,7 +226,7 @@ pub(crate) fn precise_timeouts() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000) };
 }
 
-/// Reads the time-stamp counter, after all loads before.
+/// Reads the time-stamp counter, after all earlier loads.
 pub(crate) fn counter() -> u64 {
     // SAFETY: every x86-64 CPU has both instructions.
     unsafe {

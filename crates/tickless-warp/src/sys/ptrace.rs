@@ -36,7 +36,7 @@ pub(crate) fn seize(pid: pid_t) -> io::Result<()> {
     }
 }
 
-/// Resumes a stopped thread, with a signal or zero.
+/// Resumes a stopped thread, and delivers `signal` to it unless that is zero.
 pub(crate) fn resume(tid: pid_t, signal: i32) {
     request(libc::PTRACE_CONT, tid, 0, signal as usize);
 }

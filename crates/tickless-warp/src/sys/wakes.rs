@@ -29,7 +29,8 @@ unsafe impl Send for Wakes {}
 impl Wakes {
     /// Loads the program. Takes some 50 ms. `None` where the kernel refuses it.
     pub(crate) fn start() -> Option<Wakes> {
-        // The kernel counts by the numbers of the outermost namespace, whose inode is fixed.
+        // The kernel counts by the numbers of threads in the outermost namespace, whose inode is
+        // fixed.
         const OUTERMOST: &str = "pid:[4026531836]";
         if fs::read_link("/proc/self/ns/pid").ok()?.to_str() != Some(OUTERMOST) {
             return None;

@@ -9,8 +9,9 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
-    /// Yields a future's output, or [`Elapsed`] if the scope's deadline passes first; from
-    /// [`deadline_scope`] and [`propagate_deadline`]. 104 bytes larger than the future.
+    /// A future that yields another one's output, or [`Elapsed`] if the scope's deadline passes
+    /// first; from [`deadline_scope`] and [`propagate_deadline`]. 104 bytes larger than the inner
+    /// future.
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct DeadlineScope<F> {

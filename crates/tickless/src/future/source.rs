@@ -135,8 +135,8 @@ macro_rules! futures {
                 })
             }
 
-            /// Returns a future that completes when `after` has passed, or up to 13 % of that
-            /// later. Moving it to a later time is cheap: one compare-and-swap.
+            /// Returns a future that completes when `after` has passed, or later by up to 13 % of
+            /// it. Moving the deadline to a later time is cheap: one compare-and-swap.
             pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
                 self.make(|(timers, now, _)| CoarseSleep::new(timers, now + after))
             }

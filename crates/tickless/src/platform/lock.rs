@@ -48,9 +48,9 @@ impl Barriers for Threads {
 
     #[inline]
     fn light_barrier() {
-        // This stops only the compiler: the CPU may still perform the load that follows before the
-        // store that precedes. While another thread revokes the bias, its heavy barrier prevents
-        // that.
+        // The fence stops only the compiler: the CPU may still perform the load that follows before
+        // the store that precedes. While another thread revokes the bias, its heavy barrier
+        // prevents that.
         compiler_fence(Ordering::SeqCst);
     }
 

@@ -113,7 +113,7 @@ impl<L: Family<Host>> Drop for Owned<L> {
             End::Over => unsafe { (glue.free)(node, &shared.arena) },
             // SAFETY: this was the node's one owner, and its timer has just been shut down.
             End::Runs => unsafe { shared.orphans.adopt(shared, node, glue) },
-            // Leaked: it is freed when the process ends.
+            // Leak the node: its memory is freed when the process ends.
             End::LeftByFork => {}
         }
     }

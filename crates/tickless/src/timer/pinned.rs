@@ -89,7 +89,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.timer.addr().get()
     }
 
-    /// Forgets the address, because the memory was given back. From here on, only drop this.
+    /// Forgets the address, because the memory was given back. From here on, only drop the timer.
     pub(super) fn forget_timer(&mut self) {
         self.timer = NonNull::dangling();
     }

@@ -67,7 +67,7 @@ struct Wait {
 
 static WAITS: ProcessLock<Vec<Wait>> = ProcessLock::new(Vec::new());
 
-/// A wait in the table of waits. Dropping this removes it.
+/// A wait in the table of waits. Dropping this removes the wait from the table.
 #[derive(Debug)]
 pub struct Entered<'a>(PhantomData<&'a AtomicU64>);
 

@@ -83,7 +83,7 @@ impl Wheel {
             return None;
         }
         // Use the tick before the deadline: a bucket expires at the end of its granule, so a
-        // deadline at that very tick belongs to it.
+        // deadline at that very tick belongs to the bucket.
         let (last, distance) = (tick - 1, tick - 1 - self.clk);
         if distance < REACH {
             return Some(on_level(last, level_of(distance), last, notes));

@@ -19,7 +19,7 @@ pub struct DriverBell<W, R> {
     /// Counts the rings: the signals that the deadline was changed. The driver sleeps until the
     /// count changes.
     rings: R,
-    /// The deadline, in ns of the host's clock. Written under the lock of the base.
+    /// The driver's deadline, in ns of the host's clock. Written under the lock of the base.
     deadline: W,
     /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] plus the number of
     /// rings that the driver has seen. Zero while the driver is awake, and after a thread has woken
@@ -47,7 +47,7 @@ impl<W: Word, R: ParkingWord> DriverBell<W, R> {
         self.rings.add_one(Ordering::SeqCst);
     }
 
-    /// Records that the driver is about to check its timers: from here on, no deadline is set.
+    /// Records that the driver is about to check its timers: the bell then has no deadline.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }

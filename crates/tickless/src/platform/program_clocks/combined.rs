@@ -18,7 +18,7 @@ pub struct Combined<C> {
     inner: combined::Combined<AtomicU64, C, fn(u32)>,
 }
 
-/// In the first rounds of a wait, this many, a thread spins. In later rounds it yields its CPU.
+/// A thread that waits spins this many times. After that it yields its CPU each time.
 const SPINS: u32 = 2_000;
 /// The shortest time that `yield_now` takes, in nanoseconds: that of a system call.
 const YIELD_NS: u64 = 300;
