@@ -1,5 +1,6 @@
 //! Control groups (cgroups) of versions 1 and 2: their limits of CPU time, counters and threads.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -41,7 +42,7 @@ pub struct Cgroup {
 }
 
 /// How much CPU time a group may use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Limit {
     pub quota_us: u64,
     pub period_us: u64,
@@ -49,7 +50,7 @@ pub struct Limit {
 }
 
 /// What the kernel has counted of a group since the group was made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
     pub periods: u64,
     /// The number of periods at whose end the group's quota was used up on some CPU.
@@ -224,7 +225,7 @@ impl Watch {
 
 /// A control group in a trace. `tickless record --events quota` adds a line for each of them after
 /// the events.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     pub path: String,
     /// The limit when the recording began; `None` if there was none.
@@ -235,47 +236,22 @@ pub struct Recorded {
     pub threads: Vec<u32>,
 }
 
-const LINE: &str = "# cgroup limit=";
+const LINE: &str = "# cgroup ";
 
-/// The group's line in a trace: three numbers or `-` for the limit, three numbers or `-` for the
-/// counters, the threads, and the path.
+/// The line of the trace, which has the group as JSON.
 impl fmt::Display for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let join = |numbers: Option<Vec<u64>>| {
-            let numbers = numbers.unwrap_or_default();
-            let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
-            if words.is_empty() { "-".to_string() } else { words.join(",") }
-        };
-        let limit = self.limit.map(|it| vec![it.quota_us, it.period_us, it.burst_us]);
-        let counters = self.counters.map(|it| vec![it.periods, it.throttled, it.stood_ns]);
-        let threads = self.threads.iter().map(|&thread| thread.into()).collect();
         let path = self.path.replace(char::is_control, " ");
-        write!(f, "{LINE}{} counted={} ", join(limit), join(counters))?;
-        write!(f, "threads={} path={path}", join(Some(threads)))
+        // This cannot fail: a group consists of numbers and text only.
+        let json = serde_json::to_string(&Recorded { path, ..self.clone() }).unwrap_or_default();
+        write!(f, "{LINE}{json}")
     }
 }
 
 impl Recorded {
     /// Parses a line of a trace; `None` if the line does not describe a control group.
     pub(crate) fn parse(line: &str) -> Option<Recorded> {
-        let (numbers, path) = line.strip_prefix(LINE)?.split_once(" path=")?;
-        let (limit, numbers) = numbers.split_once(" counted=")?;
-        let (counters, threads) = numbers.split_once(" threads=")?;
-        let split = |text: &str| -> Option<Vec<u64>> {
-            let words = text.split(',').filter(|word| *word != "-");
-            words.map(|word| word.parse().ok()).collect()
-        };
-        let limit = match *split(limit)? {
-            [quota_us, period_us, burst_us] => Some(Limit { quota_us, period_us, burst_us }),
-            _ => None,
-        };
-        let counters = match *split(counters)? {
-            [periods, throttled, stood_ns] => Some(Counters { periods, throttled, stood_ns }),
-            _ => None,
-        };
-        let threads = split(threads)?.into_iter().filter_map(|thread| thread.try_into().ok());
-        let path = path.trim_end().to_string();
-        Some(Recorded { path, limit, counters, threads: threads.collect() })
+        serde_json::from_str(line.strip_prefix(LINE)?).ok()
     }
 }
 

@@ -173,11 +173,9 @@ fn other_commands_print_what_is_documented() {
     );
     prints("sweep campaign.toml --out swept");
     // With a limit that throttled it, and so many delays that no limit suffices.
-    let bursts = sample_text("bursts");
-    file(
-        "limited.txt",
-        bursts.replace("limit=- counted=0,0,0", "limit=9000,10000,0 counted=9,1,5"),
-    );
+    let limit = "{\"quota_us\":9000,\"period_us\":10000,\"burst_us\":0}";
+    let bursts = sample_text("bursts").replace("\"limit\":null", &format!("\"limit\":{limit}"));
+    file("limited.txt", bursts.replace("\"throttled\":0", "\"throttled\":1"));
     for (section, lines) in [
         ("late", &["late traces/pipe-two-cpus.txt.gz --threshold 1us"][..]),
         (

@@ -6,7 +6,8 @@ use tickless_trace::Trace;
 use tickless_trace::late::Selection;
 use tickless_trace::quota::{Prediction, QuotaError, Request, predict};
 
-const GROUP: &str = "# cgroup limit=- counted=0,0,0 threads=70,71 path=/pod\n";
+const GROUP: &str = "# cgroup {\"path\":\"/pod\",\"limit\":null,\"counters\":\
+    {\"periods\":0,\"throttled\":0,\"stood_ns\":0},\"threads\":[70,71]}\n";
 
 /// The text of a trace: threads with their CPU, when they were woken, and their work, in ms.
 fn trace_of(pieces: &[(u32, u16, u64, u64)]) -> String {
@@ -160,9 +161,10 @@ fn refusals_name_what_is_missing() {
     }
     assert!(predicted(&two, &named("pod")).is_ok());
     assert!(predicted(&without("# cgroup"), &selected(70)).is_ok());
-    let gone = good.replace("counted=0,0,0", "counted=-");
+    let counted = "{\"periods\":0,\"throttled\":0,\"stood_ns\":0}";
+    let gone = good.replace(counted, "null");
     assert!(predicted(&gone, &request(2, 1.0)).unwrap().notes[0].contains("was removed"));
-    let throttled = good.replace("counted=0,0,0", "counted=9,4,1000");
+    let throttled = good.replace("\"throttled\":0", "\"throttled\":4");
     assert!(predicted(&throttled, &request(2, 1.0)).unwrap().notes[0].contains("in 4 periods"));
 }
 
