@@ -14,6 +14,7 @@ mod replay;
 use crate::cgroup::{Counters, Limit, Recorded};
 use crate::late::Selection;
 use crate::read::Trace;
+use crate::replay::Quantiles;
 use demand::Demand;
 use replay::{Outcome, Place, run};
 use serde::Serialize;
@@ -119,7 +120,7 @@ pub struct Setting {
     pub throttled: f64,
     pub throttled_percent: f64,
     pub stood_ns: Stood,
-    pub delay_ns: Delays,
+    pub delay_ns: Quantiles,
     pub delayed_percent: f64,
 }
 
@@ -127,13 +128,6 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Stood {
     pub sum: u64,
-    pub p50: u64,
-    pub p99: u64,
-    pub max: u64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Delays {
     pub p50: u64,
     pub p99: u64,
     pub max: u64,
@@ -323,8 +317,7 @@ impl World<'_> {
         }
         let delayed = delays.iter().filter(|delay| **delay > self.delay.0).count();
         let sum = stands.iter().sum::<u64>() / PHASES;
-        let ([p50, p99, max], [delay_p50, delay_p99, delay_max]) =
-            (quantiles(&mut stands), quantiles(&mut delays));
+        let Quantiles { p50, p99, max } = quantiles(&mut stands);
         Ok(Setting {
             cpus: self.place.cpus,
             limit_cpus: limit,
@@ -335,7 +328,7 @@ impl World<'_> {
             throttled: throttled as f64 / PHASES as f64,
             throttled_percent: 100.0 * throttled as f64 / periods.max(1) as f64,
             stood_ns: Stood { sum, p50, p99, max },
-            delay_ns: Delays { p50: delay_p50, p99: delay_p99, max: delay_max },
+            delay_ns: quantiles(&mut delays),
             delayed_percent: 100.0 * delayed as f64 / delays.len().max(1) as f64,
         })
     }
@@ -369,8 +362,9 @@ impl World<'_> {
     }
 }
 
-fn quantiles(values: &mut [u64]) -> [u64; 3] {
+fn quantiles(values: &mut [u64]) -> Quantiles {
     values.sort_unstable();
     let last = values.len().saturating_sub(1);
-    [50, 99, 100].map(|percent| values.get(last * percent / 100).copied().unwrap_or(0))
+    let at = |percent: usize| values.get(last * percent / 100).copied().unwrap_or(0);
+    Quantiles { p50: at(50), p99: at(99), max: at(100) }
 }

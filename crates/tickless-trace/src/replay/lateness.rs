@@ -1,4 +1,4 @@
-//! How late timers fired, by family.
+//! How late timers fired, by family, exact to three significant digits.
 
 use crate::read::Family;
 use hdrhistogram::Histogram;
@@ -8,7 +8,7 @@ use tickless_core::time::Ns;
 #[derive(Clone, Debug)]
 pub(super) struct Lateness([Histogram<u64>; 2]);
 
-/// Some quantiles in nanoseconds, exact to three significant digits.
+/// Some quantiles, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Quantiles {
     pub p50: u64,
