@@ -1,7 +1,7 @@
 //! What all commands share: the trait by which they run, their exit statuses and their errors.
 
 use std::fmt::Display;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use tickless_lab::LabError;
@@ -83,15 +83,4 @@ impl<E: std::error::Error> From<E> for Failure {
 pub fn complain(message: impl Display) {
     // Ignore the error: if standard error is closed, there is no other place to report it.
     let _ = writeln!(io::stderr(), "tickless: {message}");
-}
-
-/// Asks the user a question. Returns whether the answer is yes; without a terminal it is no.
-pub fn confirm(question: impl Display) -> bool {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return false;
-    }
-    let asked = write!(io::stderr(), "tickless: {question} [y/N] ");
-    let mut answer = String::new();
-    let answered = asked.and_then(|()| io::stdin().lock().read_line(&mut answer));
-    answered.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }

@@ -43,7 +43,7 @@ pub(super) struct Broken {
     pub(super) causes: Vec<CauseShare>,
 }
 
-pub(super) fn failure(error: RecordError) -> Failure {
+fn failure(error: RecordError) -> Failure {
     Failure::new(format_args!(
         "--break records the kernel: {error}. Without --break nothing is recorded: --limit \
          max=TIME tells whether a wakeup was later, and needs no rights"
@@ -56,23 +56,23 @@ impl Breaking {
     pub(super) fn start(
         above: Duration,
         path: &Path,
-    ) -> Result<(Breaking, Arc<Break>), RecordError> {
-        let tracefs = Tracefs::find()?;
+    ) -> Result<(Breaking, Arc<Break>), Failure> {
+        let tracefs = Tracefs::find().map_err(failure)?;
         let output = Output::open(path)?;
         let more = tracefs.having(&EVENTS);
         let options = Options { buffer_kb: Some(BUFFER_KB), more };
         let program = std::env::current_exe().ok();
-        let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
+        let recording = Recording::prepare(tracefs, &options, program.as_deref()).map_err(failure)?;
         recording.notes().iter().for_each(complain);
-        let freezer = recording.freezer()?;
+        let freezer = recording.freezer().map_err(failure)?;
         let before = IdleStops::now();
-        recording.start()?;
+        recording.start().map_err(failure)?;
         let above = Ns::from_duration(above);
         let at_break = Arc::new(Break::new(above.to_duration(), move || freezer.freeze()));
         Ok((Breaking { above, output, path: path.into(), recording, before }, at_break))
     }
 
-    pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, RecordError> {
+    pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, Failure> {
         let Breaking { above, output, path, recording, before } = self;
         let Some(Sample { thread, deadline, now }) = sample else {
             output.abandon();
@@ -81,10 +81,7 @@ impl Breaking {
         let mut text = Vec::new();
         recording.write("tickless latency --break", &before, &mut text)?;
         drop(recording);
-        output.replace(|out| {
-            let error = |error| RecordError::Output { path: PathBuf::new(), error };
-            out.write_all(&text).map_err(error)
-        })?;
+        output.replace(|out| out.write_all(&text).map_err(RecordError::Output))?;
         let file = path.display().to_string();
         let late_ns = (now - deadline).as_nanos() as u64;
         let broken = Broken {

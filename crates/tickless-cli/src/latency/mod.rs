@@ -104,7 +104,7 @@ pub struct LatencyArgs {
         requires = "break_above"
     )]
     output: PathBuf,
-    /// Overwrite the file if it is there, without asking
+    /// Overwrite the file if it is there
     #[arg(long, requires = "break_above")]
     force: bool,
     /// Print help
@@ -175,10 +175,9 @@ impl LatencyArgs {
         let mut breaking = None;
         if let Some(above) = self.break_above {
             if !self.force {
-                may_overwrite(&self.output).map_err(broken::failure)?;
+                may_overwrite(&self.output)?;
             }
-            let (started, at_break) =
-                Breaking::start(above, &self.output).map_err(broken::failure)?;
+            let (started, at_break) = Breaking::start(above, &self.output)?;
             plan.break_at = Some(at_break);
             breaking = Some(started);
         }
@@ -197,8 +196,7 @@ impl LatencyArgs {
         drop(plan);
         let slices = slices.map_err(Failure::lab)?;
         let sample = slices.iter().find_map(|slice| slice.tally.broke);
-        let broken = breaking.map(|breaking| breaking.end(sample)).transpose();
-        let broken = broken.map_err(broken::failure)?.flatten();
+        let broken = breaking.map(|breaking| breaking.end(sample)).transpose()?.flatten();
         let measured = rows.into_iter().zip(slices).map(|(row, slice)| Measured {
             broken: broken.clone().filter(|_| slice.tally.broke.is_some()),
             row,

@@ -4,6 +4,7 @@
 //! All threads here block until an event comes. They do not poll, because their own wakeups would
 //! appear in the recording.
 
+use crate::command::Failure;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::ffi::OsString;
@@ -12,7 +13,6 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
-use tickless_trace::record::RecordError;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
@@ -55,12 +55,14 @@ impl Waiting {
 
     /// Runs a command and waits until it ends. The first signal is passed on to the command as
     /// SIGTERM; the second one kills it.
-    pub(crate) fn run(&self, command: &[OsString]) -> Result<End, RecordError> {
+    pub(crate) fn run(&self, command: &[OsString]) -> Result<End, Failure> {
         let (name, args) = command.split_first().unwrap_or_else(|| unreachable!("never empty"));
         let child = Command::new(name).args(args).spawn();
-        let mut child = child.map_err(|error| RecordError::Command {
-            name: name.to_string_lossy().into_owned(),
-            error,
+        let mut child = child.map_err(|error| {
+            let name = name.to_string_lossy();
+            Failure::new(format_args!(
+                "{name}: cannot be started ({error}). Check the name of the command"
+            ))
         })?;
         let pid = Pid::from_raw(child.id().cast_signed());
         let tell = self.tell.clone();

@@ -39,7 +39,7 @@ pub struct RecordArgs {
     /// The file to write; packed if it ends in .gz, for trace-cmd and KernelShark if in .dat
     #[arg(short, long, value_name = "FILE", default_value = "trace.txt.gz")]
     output: PathBuf,
-    /// Overwrite the file if it is there, without asking
+    /// Overwrite the file if it is there
     #[arg(long)]
     force: bool,
     /// How long: seconds, or with ms, s, m, h, d; until Ctrl-C if that comes first
@@ -150,7 +150,7 @@ impl RecordArgs {
             output.replace(|out| {
                 unseen = recording.write(&self.title(), &before, out)?;
                 let written = groups.iter().try_for_each(|group| writeln!(out, "{group}"));
-                written.map_err(|error| RecordError::Output { path: self.output.clone(), error })
+                written.map_err(RecordError::Output)
             })?;
         }
         let (path, buffer_kb) = (self.output.clone(), recording.buffer_kb());

@@ -1,7 +1,7 @@
 //! The file into which a recording is written: text, compressed with gzip if its name ends in
 //! `.gz`, or a `trace.dat`.
 
-use crate::command::confirm;
+use crate::command::Failure;
 use flate2::{Compression, write::GzEncoder};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -18,10 +18,10 @@ pub(crate) struct Output {
 impl Output {
     /// Opens the file before the recording, so that a file that cannot be written is reported at
     /// once.
-    pub(crate) fn open(path: &Path) -> Result<Output, RecordError> {
+    pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
         let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| RecordError::Output { path: path.into(), error })?;
+        let file = file.map_err(|error| Failure::file(path, error))?;
         Ok(Output { path: path.into(), file, is_new })
     }
 
@@ -35,19 +35,18 @@ impl Output {
     pub(crate) fn replace(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), RecordError>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), Failure> {
         let is_packed = has_extension(&self.path, "gz");
         self.replace_file(|file| {
-            let refused = |error| RecordError::Output { path: "".into(), error };
             let mut file = BufWriter::new(file);
             if is_packed {
                 let mut packed = GzEncoder::new(&mut file, Compression::default());
                 write(&mut packed)?;
-                packed.finish().map_err(refused)?;
+                packed.finish().map_err(RecordError::Output)?;
             } else {
                 write(&mut file)?;
             }
-            file.flush().map_err(refused)
+            file.flush().map_err(RecordError::Output)
         })
     }
 
@@ -56,23 +55,29 @@ impl Output {
     pub(crate) fn replace_file(
         self,
         write: impl FnOnce(&File) -> Result<(), RecordError>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), Failure> {
         let Output { path, file, .. } = self;
         // Truncate only a regular file: a pipe has no length.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            file.set_len(0).map_err(|error| RecordError::Output { path: path.clone(), error })?;
+            file.set_len(0).map_err(|error| Failure::file(&path, error))?;
         }
-        write(&file).map_err(|error| named(error, &path))
+        write(&file).map_err(|error| match error {
+            RecordError::Output(error) => Failure::file(&path, error),
+            other => other.into(),
+        })
     }
 }
 
-/// Succeeds if the file does not exist, is empty, or the user agrees to overwrite it.
-pub(crate) fn may_overwrite(path: &Path) -> Result<(), RecordError> {
+/// Succeeds if the file does not exist or is empty.
+pub(crate) fn may_overwrite(path: &Path) -> Result<(), Failure> {
     let has_content = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
-    if !has_content || confirm(format_args!("{}: overwrite it?", path.display())) {
+    if !has_content {
         return Ok(());
     }
-    Err(RecordError::Exists { path: path.into() })
+    Err(Failure::new(format_args!(
+        "{}: is there already. Overwrite it with --force, or name another file with -o",
+        path.display()
+    )))
 }
 
 /// Returns whether a file is for trace-cmd and KernelShark: whether its name ends in `.dat`.
@@ -82,14 +87,6 @@ pub(super) fn is_dat(path: &Path) -> bool {
 
 fn has_extension(path: &Path, wanted: &str) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
-}
-
-/// Adds the file's name to an error that `write` has returned without knowing it.
-fn named(error: RecordError, path: &Path) -> RecordError {
-    match error {
-        RecordError::Output { error, .. } => RecordError::Output { path: path.into(), error },
-        other => other,
-    }
 }
 
 #[cfg(test)]
@@ -112,11 +109,7 @@ mod tests {
             Output::open(&path).unwrap().abandon();
             let output = Output::open(&path).unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), 9_999, "not before it is known");
-            let write = |out: &mut dyn Write| {
-                let written = out.write_all(b"trace\n");
-                written.map_err(|error| RecordError::Output { path: "".into(), error })
-            };
-            output.replace(write).unwrap();
+            output.replace(|out| out.write_all(b"trace\n").map_err(RecordError::Output)).unwrap();
             let found = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             let mut text = String::from_utf8(found.clone()).unwrap_or_default();

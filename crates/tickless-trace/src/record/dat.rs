@@ -45,8 +45,7 @@ pub(super) fn write(tracefs: &Path, instance: &Path, file: &File) -> Result<(), 
     put(&mut head, &fs::read(tracefs.join("saved_cmdlines")).unwrap_or_default());
     head.extend((buffers.len() as u32).to_ne_bytes());
     head.extend(b"flyrecord\0");
-    let refused = |error| RecordError::Output { path: "".into(), error };
-    write_buffers(&head, &buffers, page, BufWriter::new(file)).map_err(refused)
+    write_buffers(&head, &buffers, page, BufWriter::new(file)).map_err(RecordError::Output)
 }
 
 /// Writes the head, the table of where each CPU's pages are, and the pages.

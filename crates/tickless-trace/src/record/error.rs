@@ -1,7 +1,6 @@
 //! Why nothing was recorded, and what to do about it.
 
 use std::io;
-use std::path::PathBuf;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -46,13 +45,6 @@ pub enum RecordError {
     Setting { file: String, value: String, error: io::Error },
     #[error("what was recorded cannot be read ({0}). Record again")]
     Read(io::Error),
-    #[error("{}: cannot be written ({error}). Name another file with -o", path.display())]
-    Output { path: PathBuf, error: io::Error },
-    #[error(
-        "{}: is there already. Overwrite it with --force, or name another file with -o",
-        path.display()
-    )]
-    Exists { path: PathBuf },
-    #[error("{name}: cannot be started ({error}). Check the name of the command")]
-    Command { name: String, error: io::Error },
+    #[error("the recording cannot be written ({0}). Write it to another place")]
+    Output(io::Error),
 }

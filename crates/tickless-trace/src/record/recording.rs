@@ -149,7 +149,6 @@ impl Recording {
         out: &mut dyn Write,
     ) -> Result<Vec<CpuId>, RecordError> {
         let after = IdleStops::now();
-        let refused = |error| RecordError::Output { path: "".into(), error };
         let mut text = self.text(recorded)?;
         let (mut line, mut events) = (Vec::new(), IdleEvents::new());
         loop {
@@ -161,16 +160,16 @@ impl Recording {
             if let Some(cpu) = idle_thread(&line) {
                 *events.entry(cpu).or_default() += 1;
             }
-            out.write_all(&line).map_err(refused)?;
+            out.write_all(&line).map_err(RecordError::Output)?;
         }
         let unseen = match self.statistics().dropped() {
             0 => after.unseen(before, &events),
             _ => Vec::new(),
         };
         for CpuId(cpu) in &unseen {
-            writeln!(out, "{IDLE_NOT_RECORDED}{cpu}").map_err(refused)?;
+            writeln!(out, "{IDLE_NOT_RECORDED}{cpu}").map_err(RecordError::Output)?;
         }
-        out.write_all(running().as_bytes()).map_err(refused)?;
+        out.write_all(running().as_bytes()).map_err(RecordError::Output)?;
         Ok(unseen)
     }
 
