@@ -3,6 +3,7 @@
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
+use crate::record;
 use crate::record::command::{End, Waiting};
 use crate::selection::ThreadArgs;
 use crate::traces;
@@ -14,7 +15,7 @@ use tickless_core::time::Ns;
 use tickless_lab::text::time;
 use tickless_trace::Trace;
 use tickless_trace::late::{CauseShare, EVENTS, Folded, Hop, Late, LateSleep, Selection, explain};
-use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
+use tickless_trace::record::{Options, Tracefs};
 
 /// Explain why threads that slept ran late
 ///
@@ -76,18 +77,15 @@ impl LateArgs {
         // Record only the events that this kernel has. The explanations name those that it lacks.
         let more = tracefs.having(&EVENTS);
         let options = Options { more, ..Options::default() };
-        let program = std::env::current_exe().ok();
         let waiting = Waiting::new();
-        let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
-        recording.notes().iter().for_each(complain);
-        let before = IdleStops::now();
+        let recording = record::prepare(tracefs, &options)?;
         recording.start()?;
         let end = waiting.pass(self.duration);
         recording.stop()?;
         let mut text = Vec::new();
         // Write the trace as text and parse it: the text has notes about lost events, which the
         // parser reports.
-        recording.write("tickless late --watch", &before, &mut text)?;
+        recording.write("tickless late --watch", &mut text)?;
         Ok((Trace::parse("this machine", text.as_slice())?, end == End::Signal))
     }
 }

@@ -2,7 +2,7 @@
 //! the trace, and explains the wakeup.
 
 use crate::command::{Failure, complain};
-use crate::record::Output;
+use crate::record::{self, Output};
 use serde::Serialize;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tickless_trace::Trace;
 use tickless_trace::late::{
     CauseShare, EVENTS, Hop, SeenWakeup, Selection, explain, explain_wakeup,
 };
-use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Tracefs};
+use tickless_trace::record::{Options, RecordError, Recording, Tracefs};
 
 /// The size of the kernel's trace buffer for each CPU. It has room for the last hundred thousand
 /// events or so, about 100 ms on the busiest machine.
@@ -26,7 +26,6 @@ pub(super) struct Breaking {
     output: Output,
     path: PathBuf,
     recording: Recording,
-    before: IdleStops,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -59,27 +58,23 @@ impl Breaking {
     ) -> Result<(Breaking, Arc<Break>), Failure> {
         let tracefs = Tracefs::find().map_err(failure)?;
         let output = Output::open(path)?;
-        let more = tracefs.having(&EVENTS);
-        let options = Options { buffer_kb: Some(BUFFER_KB), more };
-        let program = std::env::current_exe().ok();
-        let recording = Recording::prepare(tracefs, &options, program.as_deref()).map_err(failure)?;
-        recording.notes().iter().for_each(complain);
+        let options = Options { buffer_kb: Some(BUFFER_KB), more: tracefs.having(&EVENTS) };
+        let recording = record::prepare(tracefs, &options).map_err(failure)?;
         let freezer = recording.freezer().map_err(failure)?;
-        let before = IdleStops::now();
         recording.start().map_err(failure)?;
         let above = Ns::from_duration(above);
         let at_break = Arc::new(Break::new(above.to_duration(), move || freezer.freeze()));
-        Ok((Breaking { above, output, path: path.into(), recording, before }, at_break))
+        Ok((Breaking { above, output, path: path.into(), recording }, at_break))
     }
 
     pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, Failure> {
-        let Breaking { above, output, path, recording, before } = self;
+        let Breaking { above, output, path, recording } = self;
         let Some(Sample { thread, deadline, now }) = sample else {
             output.abandon();
             return Ok(None);
         };
         let mut text = Vec::new();
-        recording.write("tickless latency --break", &before, &mut text)?;
+        recording.write("tickless latency --break", &mut text)?;
         drop(recording);
         output.replace(|out| out.write_all(&text).map_err(RecordError::Output))?;
         let file = path.display().to_string();

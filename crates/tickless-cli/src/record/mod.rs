@@ -18,7 +18,7 @@ use tickless_trace::cgroup::Watch;
 use tickless_trace::late;
 use tickless_trace::quota;
 use tickless_trace::read::Cause;
-use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Statistics, Tracefs};
+use tickless_trace::record::{Options, RecordError, Recording, Statistics, Tracefs};
 
 /// Record what the kernel does with its timers, for replay
 ///
@@ -82,6 +82,14 @@ struct Recorded {
     purpose: Option<Purpose>,
 }
 
+/// Prepares a recording, and prints what it lacks.
+pub(crate) fn prepare(tracefs: Tracefs, options: &Options) -> Result<Recording, RecordError> {
+    let program = std::env::current_exe().ok();
+    let recording = Recording::prepare(tracefs, options, program.as_deref())?;
+    recording.notes().iter().for_each(complain);
+    Ok(recording)
+}
+
 impl Command for RecordArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let recorded = self.record()?;
@@ -122,10 +130,7 @@ impl RecordArgs {
             None => {}
         }
         let options = Options { buffer_kb: self.buffer, more };
-        let program = std::env::current_exe().ok();
-        let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
-        recording.notes().iter().for_each(complain);
-        let before = IdleStops::now();
+        let recording = prepare(tracefs, &options)?;
         recording.start()?;
         let start = Instant::now();
         let end = match self.command.as_slice() {
@@ -148,7 +153,7 @@ impl RecordArgs {
             output.replace_file(|file| recording.write_dat(file))?;
         } else {
             output.replace(|out| {
-                unseen = recording.write(&self.title(), &before, out)?;
+                unseen = recording.write(&self.title(), out)?;
                 let written = groups.iter().try_for_each(|group| writeln!(out, "{group}"));
                 written.map_err(RecordError::Output)
             })?;

@@ -20,7 +20,7 @@ use tickless_top::snapshot::{Counts, Snapshot};
 use tickless_top::table::{By, between};
 use tickless_trace::Trace;
 use tickless_trace::read::{Context, Event, NameId, Record, TimerAddr};
-use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
+use tickless_trace::record::{Options, Recording, Tracefs};
 
 /// One test runs at a time, because the comparison includes all CPUs.
 pub static TURN: Mutex<()> = Mutex::new(());
@@ -222,7 +222,6 @@ fn counts_agree_with_a_recording() {
 /// Runs the load on a CPU. Returns whether the device writes agree, after whether all else does.
 fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
     let early = ebpf.snapshot().unwrap();
-    let idle = IdleStops::now();
     recording.start().unwrap();
     let from = ebpf.snapshot().unwrap();
     let loads = thread::spawn(move || {
@@ -237,7 +236,7 @@ fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
     let last = ebpf.snapshot().unwrap();
     assert_eq!((last.refused, recording.statistics().dropped()), (0, 0));
     let mut text = Vec::new();
-    let unseen = recording.write("a load", &idle, &mut text).unwrap();
+    let unseen = recording.write("a load", &mut text).unwrap();
     let trace = Trace::parse("t", &text[..]).unwrap();
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let running = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());

@@ -50,6 +50,7 @@ pub struct Recording {
     instance: Instance,
     buffer_kb: u64,
     notes: Vec<String>,
+    idle_before: IdleStops,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
     _watcher: Option<Watcher>,
     // Also keeps tracefs mounted, if this process has mounted it.
@@ -95,7 +96,8 @@ impl Recording {
                 other => other,
             })?;
         }
-        Ok(Recording { instance, buffer_kb, notes, _watcher: watcher, tracefs })
+        let idle_before = IdleStops::now();
+        Ok(Recording { instance, buffer_kb, notes, idle_before, _watcher: watcher, tracefs })
     }
 
     /// Returns remarks for the user: what a replay will lack, and what was cleaned up.
@@ -139,13 +141,11 @@ impl Recording {
     }
 
     /// Writes the trace, and behind it which threads belong to which process. Returns the CPUs on
-    /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too.
-    /// `before` must be read before the recording starts. The list is empty if events were dropped,
-    /// since those of the idle threads may be among them.
+    /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too. The
+    /// list is empty if events were dropped, since those of the idle threads may be among them.
     pub fn write(
         &self,
         recorded: &str,
-        before: &IdleStops,
         out: &mut dyn Write,
     ) -> Result<Vec<CpuId>, RecordError> {
         let after = IdleStops::now();
@@ -163,7 +163,7 @@ impl Recording {
             out.write_all(&line).map_err(RecordError::Output)?;
         }
         let unseen = match self.statistics().dropped() {
-            0 => after.unseen(before, &events),
+            0 => after.unseen(&self.idle_before, &events),
             _ => Vec::new(),
         };
         for CpuId(cpu) in &unseen {
