@@ -1,11 +1,10 @@
 //! The live screen of `tickless top`: shows tables in the terminal and reacts to keys.
 
-use super::View;
-use super::batch::POLL;
-use super::screen::{Line, Look, Next, Screen};
+use super::screen::{Line, Screen};
+use super::{POLL, View};
 use crate::command::Failure;
 use crate::record::command::{End, Waiting};
-use console::{Style, Term};
+use console::Term;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{self, SetArg, Termios};
 use std::fmt::Write as _;
@@ -26,57 +25,33 @@ pub(super) fn run(
     let terminal = Terminal::enter().map_err(Failure::output)?;
     let mut next = Instant::now() + interval;
     loop {
-        let size = terminal.size();
+        let size = terminal.term.size();
         terminal.draw(&screen.lines(size)).map_err(Failure::output)?;
-        match pass(waiting, &mut counting, &mut screen, (&terminal, size), next)? {
-            Passed::Redraw => {}
-            Passed::Interval => {
+        // Until there is something else to draw.
+        while terminal.term.size() == size {
+            let left = next.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 screen.show(counting.snapshot()?);
                 next = Instant::now() + interval;
+                break;
             }
-            Passed::End => return Ok(()),
+            if Terminal::has_key(left.min(POLL)).map_err(Failure::output)? {
+                let key = terminal.term.read_key_raw().map_err(Failure::output)?;
+                if screen.key(&key).is_break() {
+                    return Ok(());
+                }
+                break;
+            }
+            if waiting.pass(Duration::ZERO) == End::Signal {
+                return Ok(());
+            }
+            counting.poll();
         }
     }
 }
 
-enum Passed {
-    Redraw,
-    Interval,
-    End,
-}
-
-fn pass(
-    waiting: &Waiting,
-    counting: &mut Ebpf,
-    screen: &mut Screen,
-    (terminal, size): (&Terminal, Size),
-    until: Instant,
-) -> Result<Passed, Failure> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(Passed::Interval);
-        }
-        if Terminal::has_key(left.min(POLL)).map_err(Failure::output)? {
-            let key = terminal.term.read_key_raw().map_err(Failure::output)?;
-            return Ok(match screen.key(&key) {
-                Next::End => Passed::End,
-                Next::GoOn => Passed::Redraw,
-            });
-        }
-        if waiting.pass(Duration::ZERO) == End::Signal {
-            return Ok(Passed::End);
-        }
-        if terminal.size() != size {
-            return Ok(Passed::Redraw);
-        }
-        counting.poll();
-    }
-}
-
-type Size = (u16, u16);
-
-/// The terminal, switched to its alternate screen and raw input. Dropping this value restores it.
+/// The terminal, switched to its alternate screen and to raw input. Dropping this value restores
+/// it.
 struct Terminal {
     term: Term,
     before: Termios,
@@ -95,10 +70,6 @@ impl Terminal {
         Ok(terminal)
     }
 
-    fn size(&self) -> Size {
-        self.term.size()
-    }
-
     fn has_key(time: Duration) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -112,14 +83,9 @@ impl Terminal {
 
     fn draw(&self, lines: &[Line]) -> io::Result<()> {
         let mut frame = String::from("\x1b[H");
-        for (place, Line { text, look }) in lines.iter().enumerate() {
-            let style = match look {
-                Look::Plain => Style::new(),
-                Look::Header => Style::new().reverse(),
-                Look::Faint => Style::new().dim(),
-            };
+        for (place, Line { text, style }) in lines.iter().enumerate() {
             let end = if place + 1 < lines.len() { "\x1b[K\n" } else { "\x1b[K" };
-            let _ = write!(frame, "{}{end}", style.force_styling(true).apply_to(text));
+            let _ = write!(frame, "{}{end}", style.clone().force_styling(true).apply_to(text));
         }
         let mut out = &self.term;
         out.write_all(frame.as_bytes())?;

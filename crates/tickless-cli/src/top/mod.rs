@@ -1,6 +1,5 @@
 //! The command `tickless top`, which shows the processes that use timers.
 
-mod batch;
 mod cells;
 mod live;
 mod screen;
@@ -8,13 +7,16 @@ mod show;
 
 use crate::command::{Command, Exit, Failure};
 use crate::duration::parse_seconds;
-use crate::output::Format;
-use crate::record::command::Waiting;
+use crate::output::{Format, print_with};
+use crate::record::command::{End, Waiting};
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tickless_top::Ebpf;
-use tickless_top::table::{By, Sort, Table};
+use tickless_top::table::{By, Sort, Table, between};
+
+/// The longest time between two calls of [`Ebpf::poll`].
+const POLL: Duration = Duration::from_millis(100);
 
 /// Show live which processes arm timers, cancel them, and wake idle CPUs
 ///
@@ -98,11 +100,47 @@ impl Command for TopArgs {
         let waiting = Waiting::new();
         let counting = Ebpf::start()?;
         match tables {
-            Some(tables) => {
-                let batch = batch::Batch { tables, rows: self.rows, format: self.format };
-                batch.run(&waiting, counting, self.interval, &view)
-            }
+            Some(tables) => self.print(tables, &waiting, counting, &view),
             None => live::run(&waiting, counting, self.interval, view).map(|()| Exit::Success),
         }
+    }
+}
+
+impl TopArgs {
+    fn print(
+        &self,
+        tables: NonZeroU64,
+        waiting: &Waiting,
+        mut counting: Ebpf,
+        view: &View,
+    ) -> Result<Exit, Failure> {
+        let mut before = counting.snapshot()?;
+        for number in 0..tables.get() {
+            let end = pass(waiting, &mut counting, self.interval);
+            let after = counting.snapshot()?;
+            let mut table = between(&before, &after, view.by);
+            table.is_partial = end == End::Signal;
+            view.apply(&mut table);
+            print_with(|out| show::show(&table, view, self.rows, self.format, number, out))?;
+            if end == End::Signal {
+                return Ok(Exit::Interrupted);
+            }
+            before = after;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+fn pass(waiting: &Waiting, counting: &mut Ebpf, interval: Duration) -> End {
+    let end = Instant::now() + interval;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return End::Time;
+        }
+        if waiting.pass(left.min(POLL)) == End::Signal {
+            return End::Signal;
+        }
+        counting.poll();
     }
 }

@@ -5,29 +5,17 @@ use super::View;
 use super::cells::{cells, header, numbers_from, summary, total};
 use crate::output::wrapped;
 use clap::ValueEnum;
-use console::{Alignment, Key, pad_str, truncate_str};
+use console::{Alignment, Key, Style, pad_str, truncate_str};
+use std::ops::ControlFlow;
 use tickless_top::snapshot::Snapshot;
 use tickless_top::table::{By, Sort, Table, between};
 
 const KEYS: &str = "q quit  s sort  c callbacks  l lines  / filter  space freeze";
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Next {
-    GoOn,
-    End,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) text: String,
-    pub(super) look: Look,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Look {
-    Plain,
-    Header,
-    Faint,
+    pub(super) style: Style,
 }
 
 pub(super) struct Screen {
@@ -62,16 +50,17 @@ impl Screen {
         Some(table)
     }
 
-    pub(super) fn key(&mut self, key: &Key) -> Next {
+    /// Does what a key stands for. Breaks if that ends the program.
+    pub(super) fn key(&mut self, key: &Key) -> ControlFlow<()> {
         if matches!(key, Key::CtrlC) {
-            return Next::End;
+            return ControlFlow::Break(());
         }
         if self.is_typing {
             self.type_filter(key);
-            return Next::GoOn;
+            return ControlFlow::Continue(());
         }
         match key {
-            Key::Char('q') | Key::Escape => return Next::End,
+            Key::Char('q') | Key::Escape => return ControlFlow::Break(()),
             Key::Char('s') | Key::ArrowRight => self.sort_by_next(1),
             Key::Char('S') | Key::ArrowLeft => self.sort_by_next(Sort::value_variants().len() - 1),
             Key::Char('c') => {
@@ -90,7 +79,7 @@ impl Screen {
             Key::Home => self.scrolled = 0,
             _ => {}
         }
-        Next::GoOn
+        ControlFlow::Continue(())
     }
 
     fn type_filter(&mut self, key: &Key) {
@@ -121,12 +110,12 @@ impl Screen {
         let summary = table.as_ref().map_or_else(|| "counting ...".to_string(), summary);
         let mut texts = wrapped("", &summary, columns);
         texts.resize(SUMMARY, String::new());
-        let plain = |text| Line { text, look: Look::Plain };
+        let plain = |text| Line { text, style: Style::new() };
         let mut lines: Vec<Line> = texts.into_iter().map(plain).collect();
         if let Some(table) = table {
             let line = |cells| table_line(cells, self.view.by, columns);
             let names = header(self.view.by).into_iter().map(str::to_string).collect();
-            lines.push(Line { text: line(names), look: Look::Header });
+            lines.push(Line { text: line(names), style: Style::new().reverse() });
             self.scrolled = self.scrolled.min(table.rows.len().saturating_sub(1));
             let shown = table.rows.iter().skip(self.scrolled);
             lines.extend(shown.map(|row| {
@@ -141,7 +130,7 @@ impl Screen {
             lines.push(plain(line(total(&table, self.view.by))));
         }
         lines.resize(rows.saturating_sub(1), plain(String::new()));
-        lines.push(Line { text: self.foot(), look: Look::Faint });
+        lines.push(Line { text: self.foot(), style: Style::new().dim() });
         for Line { text, .. } in &mut lines {
             *text = truncate_str(text, columns, "").into_owned();
         }
@@ -214,8 +203,9 @@ mod tests {
         assert!(lines[line].starts_with(text), "{lines:#?}");
     }
 
-    fn press(screen: &mut Screen, keys: &[Key]) -> Next {
-        keys.iter().fold(Next::GoOn, |_, key| screen.key(key))
+    /// Presses keys. Returns whether the last one ends the program.
+    fn press(screen: &mut Screen, keys: &[Key]) -> bool {
+        keys.iter().fold(false, |_, key| screen.key(key).is_break())
     }
 
     #[test]
@@ -262,8 +252,8 @@ mod tests {
         press(screen, &[Key::Char(' ')]);
         screen.show(snapshot(7, [400, 9_000]));
         assert_ne!(drawn(screen, 80)[3], frozen[3]);
-        assert_eq!(press(screen, &[Key::Char('/'), Key::Char('q')]), Next::GoOn);
-        assert_eq!(press(screen, &[Key::Escape, Key::Char('q')]), Next::End);
-        assert_eq!(screen.key(&Key::CtrlC), Next::End);
+        assert!(!press(screen, &[Key::Char('/'), Key::Char('q')]));
+        assert!(press(screen, &[Key::Escape, Key::Char('q')]));
+        assert!(press(screen, &[Key::CtrlC]));
     }
 }
