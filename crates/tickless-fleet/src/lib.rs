@@ -10,6 +10,7 @@
 #![allow(missing_docs)]
 
 pub mod campaign;
+mod file;
 pub mod perform;
 pub mod project;
 pub mod row;

@@ -2,8 +2,8 @@
 //! cell (each requested computation) by its number.
 
 use super::{Axes, Campaign, CampaignError, Cell, Kind, Numbers, StudyName};
+use crate::file::parent;
 use crate::project::Clock;
-use crate::row::parent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! Why a campaign cannot continue.
 
 use crate::campaign::Key;
-use crate::row::TableError;
 use std::io;
 use std::path::PathBuf;
 
@@ -32,6 +31,8 @@ pub enum SweepError {
         parts[0].display(), parts[1].display()
     )]
     Double { key: Key, parts: [PathBuf; 2] },
-    #[error(transparent)]
-    Table(#[from] TableError),
+    #[error("{0}: name a file that ends in .csv")]
+    TableName(PathBuf),
+    #[error("{path}: cannot be written: {error}; name another file")]
+    Table { path: PathBuf, error: io::Error },
 }

@@ -3,7 +3,8 @@
 
 use super::{Shard, SweepError};
 use crate::campaign::{Key, Plan};
-use crate::row::{Outcome, persist, temporary};
+use crate::file::{persist, temporary};
+use crate::row::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};

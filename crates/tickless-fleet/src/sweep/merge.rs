@@ -3,7 +3,9 @@
 
 use super::folder::Index;
 use super::{Folder, SweepError};
-use crate::row::{Row, TableWriter};
+use crate::file::{parent, persist, temporary};
+use crate::row::Row;
+use std::io::{self, BufWriter};
 use std::path::Path;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,12 +16,21 @@ pub struct Merged {
     pub left_out: u64,
 }
 
-/// Writes the results in these folders as one table, in the order of the campaign's cells. Memory
-/// use is a few dozen bytes for each cell.
+/// Writes the results in these folders as one table, in the order of the campaign's cells: a CSV
+/// file, whose name must end in `.csv`. Memory use is a few dozen bytes for each cell.
 pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
-    let mut writer = TableWriter::create(to)?;
-    let merged = rows(folders, |row| Ok(writer.add(&row)?))?;
-    writer.finish()?;
+    if to.extension().is_none_or(|end| end != "csv") {
+        return Err(SweepError::TableName(to.to_path_buf()));
+    }
+    let refused = |error| SweepError::Table { path: to.to_path_buf(), error };
+    let file = temporary(parent(to)).map_err(refused)?;
+    let mut csv = csv::Writer::from_writer(BufWriter::new(file));
+    let merged = rows(folders, |row| csv.serialize(row).map_err(|error| refused(error.into())))?;
+    let finish = || {
+        let out = csv.into_inner().map_err(csv::IntoInnerError::into_error)?;
+        persist(out.into_inner().map_err(io::IntoInnerError::into_error)?, to)
+    };
+    finish().map_err(refused)?;
     Ok(merged)
 }
 

@@ -3,11 +3,6 @@
 //! All rows have the same columns, for every kind of cell. A column that does not apply to a cell
 //! is empty. `docs/book/src/json.md` lists the columns with types and units.
 
-mod table;
-
-pub use table::{TableError, TableWriter};
-pub(crate) use table::{parent, persist, temporary};
-
 use crate::campaign::{Cell, Key};
 use serde::{Deserialize, Serialize};
 
