@@ -14,7 +14,6 @@ use super::problem::Unusable;
 /// does not fill the memory.
 const LINE_LEN_MAX: u64 = 64 * 1024;
 
-#[derive(PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
     Whole(&'a [u8]),
     /// The last line, if it has no line end: it may have been cut off anywhere, so it is not used.
@@ -90,56 +89,5 @@ fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("compressed with xz", "xz -dc")),
         [b'B', b'Z', b'h', ..] => Some(("compressed with bzip2", "bzip2 -dc")),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all(input: &[u8]) -> Vec<String> {
-        let Ok(mut lines) = open(input) else { panic!("no text") };
-        let mut found = Vec::new();
-        while let Some(line) = lines.next() {
-            found.push(match line {
-                Line::Whole(text) => String::from_utf8_lossy(text).into_owned(),
-                Line::Cut => "<cut>".to_owned(),
-                Line::TooLong => "<too long>".to_owned(),
-            });
-        }
-        found
-    }
-
-    #[test]
-    fn lines_end_at_line_ends_only() {
-        assert_eq!(all(b"a\r\n\nb\n"), ["a", "", "b"]);
-        assert_eq!(all(b"a\nb"), ["a", "<cut>"]);
-        assert_eq!(all(b"\n"), [""]);
-    }
-
-    #[test]
-    fn an_endless_line_is_skipped() {
-        let mut input = vec![b'x'; 3 * LINE_LEN_MAX as usize];
-        input.extend(b"\nb\n");
-        assert_eq!(all(&input), ["<too long>", "b"]);
-        let exact = [vec![b'x'; LINE_LEN_MAX as usize - 1], b"\nb\n".to_vec()].concat();
-        assert_eq!(all(&exact).len(), 2);
-        assert_eq!(all(&exact)[1], "b");
-    }
-
-    #[test]
-    fn formats_are_recognised() {
-        for (head, with) in [
-            (&b"\x28\xb5\x2f\xfd...."[..], "zstd -dc"),
-            (b"\xfd7zXZ\0......", "xz -dc"),
-            (b"\x17\x08\x44tracing6\0", "trace-cmd report -t -i"),
-            (b"PERFILE2........", "perf script --ns --header -i"),
-        ] {
-            match open(head).err() {
-                Some(Unusable::Convert { with: found, .. }) => assert_eq!(found, with),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert!(matches!(open(&b""[..]).err(), Some(Unusable::Empty)));
     }
 }

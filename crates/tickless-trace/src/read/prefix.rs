@@ -198,20 +198,4 @@ mod tests {
             assert_eq!(found, (pid, name.into()), "{line}");
         }
     }
-
-    #[test]
-    fn lines_without_an_event_have_a_cause() {
-        for (line, cause) in [
-            ("", Cause::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.536010:", Cause::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.536010: tick_stop", Cause::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.: tick_stop: a=1", Cause::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.0123456789: tick_stop: a=1", Cause::NotAnEvent),
-            ("a-1 [000] d.h1.  99999999999999.5: tick_stop: a=1", Cause::NotAnEvent),
-            ("a-1 [000] d.h1.  3028536010: tick_stop: a=1", Cause::ClockNotInSeconds),
-            ("a-1 [8192] d.h1.  3028.536010: tick_stop: a=1", Cause::CpuOutOfRange),
-        ] {
-            assert_eq!(split(line.as_bytes()).err(), Some(cause), "{line}");
-        }
-    }
 }

@@ -143,11 +143,7 @@ impl Recording {
     /// Writes the trace, and behind it which threads belong to which process. Returns the CPUs on
     /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too. The
     /// list is empty if events were dropped, since those of the idle threads may be among them.
-    pub fn write(
-        &self,
-        recorded: &str,
-        out: &mut dyn Write,
-    ) -> Result<Vec<CpuId>, RecordError> {
+    pub fn write(&self, recorded: &str, out: &mut dyn Write) -> Result<Vec<CpuId>, RecordError> {
         let after = IdleStops::now();
         let mut text = self.text(recorded)?;
         let (mut line, mut events) = (Vec::new(), IdleEvents::new());

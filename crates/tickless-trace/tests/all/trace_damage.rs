@@ -36,16 +36,22 @@ fn message(damage: &str) -> String {
 #[test]
 fn a_damaged_line_is_skipped_and_reported() {
     let line = " a-1 [000] d.h1.  1.000002: ";
+    let timed = |time: &str| format!(" a-1 [000] d.h1.  {time}: timer_init: timer=1\n");
     for (damage, want) in [
         ("something else\n", "t.txt:3: no CPU, time and event name here"),
         (" a-1 [000] d.h1.  1.000002: hrtimer_canc\n", "t.txt:3: no CPU, time and event name"),
         (&format!("{line}timer_start: timer=00ab expires=7\n"), "t.txt:3: timer_start ends before"),
         (&format!("{line}timer_start: timer=00ab [timeout=7]\n"), "before its expires"),
         (&format!("{line}hrtimer_start: hrtimer=00ab expires=7x\n"), "unreadable expires"),
+        (&format!("{line}hrtimer_start: hrtimer=1 expires=18446744073709551616\n"), "unreadable"),
         (&format!("{line}timer_init: timer=(____ptrval____)\n"), "unreadable timer"),
+        (&format!("{line}timer_init: timer=10000000000000000\n"), "unreadable timer"),
         (&format!("{line}write_msr: 6e0, valu\n"), "write_msr ends before its value"),
         (&format!("{line}sched_stat_wait: pid=1\n"), "sched_stat_wait is no timer event"),
-        (" a-1 [000] d.h1.  1000002: timer_init: timer=1\n", "the time is not in seconds"),
+        (&timed("1000002"), "the time is not in seconds"),
+        (&timed("1."), "no CPU, time and event name"),
+        (&timed("1.0123456789"), "no CPU, time and event name"),
+        (&timed("99999999999999.5"), "no CPU, time and event name"),
         (" a-1 [9999] d.h1.  1.000002: timer_init: timer=1\n", "no Linux has that many CPUs"),
     ] {
         let message = message(damage);
@@ -82,7 +88,11 @@ fn causes_are_reported_with_their_lines() {
         // Overwritten events, which ftrace reports twice, are counted once.
         (format!("{HEADER}{ENTRIES}{LOST_60}{EVENT}{EVENT}"), dropped(100), 3, 1, 100),
         (format!("{HEADER}{EVENT}{LOST_60}{LOST_6}{EVENT}"), dropped(66), 3, 1, 66),
-        (format!("cpus=2\n{EVENT}CPU:1 [EVENTS DROPPED]\n{EVENT}"), dropped(0), 3, 1, 0),
+        // Lines may end as on other systems.
+        (format!("cpus=2\r\n{EVENT}CPU:1 [EVENTS DROPPED]\r\n{EVENT}"), dropped(0), 3, 1, 0),
+        // The longest line that is read, and a longer one.
+        (format!("{HEADER}{EVENT}{}\n{EVENT}", "x".repeat(65_535)), Cause::NotAnEvent, 3, 1, 0),
+        (format!("{HEADER}{EVENT}{}\n{EVENT}", "x".repeat(200_000)), Cause::LineTooLong, 3, 1, 0),
     ] {
         let trace = parsed(&text);
         let found = trace.problems.iter().find(|problem| problem.cause == cause);
@@ -175,6 +185,8 @@ fn errors_advise_the_user() {
         (&b""[..], "empty. Record a trace"),
         (b"\x17\x08\x44tracing6", "a recording of trace-cmd. Turn it into text first: trace-cmd"),
         (b"PERFILE2\0\0\0", "a recording of perf. Turn it into text first: perf script"),
+        (b"\x28\xb5\x2f\xfd....", "compressed with zstd. Turn it into text first: zstd -dc"),
+        (b"\xfd7zXZ\0......", "compressed with xz. Turn it into text first: xz -dc"),
         (b"\x7fELF\x02\x01\x01\0\0\0\n", "not text. Give ftrace's"),
         (b"hello\nworld\n", "no timer event in 2 lines. Record timer:*"),
         (b"[000] 1.0: local_timer_entry: vector=236\n", "no timer event in 1 lines"),
