@@ -52,10 +52,7 @@ fn failure(error: RecordError) -> Failure {
 impl Breaking {
     /// Starts to record the kernel. The returned hook stops the recording at the first wakeup that
     /// is late by more than `above`.
-    pub(super) fn start(
-        above: Duration,
-        path: &Path,
-    ) -> Result<(Breaking, Arc<Break>), Failure> {
+    pub(super) fn start(above: Duration, path: &Path) -> Result<(Breaking, Arc<Break>), Failure> {
         let tracefs = Tracefs::find().map_err(failure)?;
         let output = Output::open(path)?;
         let options = Options { buffer_kb: Some(BUFFER_KB), more: tracefs.having(&EVENTS) };

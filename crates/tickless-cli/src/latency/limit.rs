@@ -67,19 +67,3 @@ impl fmt::Display for Limit {
         write!(f, "{name} must be at most {}", self.at_most.as_nanos() as f64 / 1e3)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_names_a_figure_and_may_name_a_sleeper() {
-        let limit = Limit::parse("p99=200us").unwrap();
-        assert_eq!((limit.sleeper, limit.quantile), (None, Quantile::P99));
-        let limit = Limit::parse("hrtimer.max=1ms").unwrap();
-        assert_eq!((limit.sleeper, limit.quantile), (Some(Sleeper::Hrtimer), Quantile::Max));
-        for wrong in ["p99", "p98=1us", "p99=1", "sundial.p99=1us", "p99=fast"] {
-            assert!(Limit::parse(wrong).is_err(), "{wrong:?}");
-        }
-    }
-}

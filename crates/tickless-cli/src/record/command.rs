@@ -91,15 +91,3 @@ fn code(status: Option<ExitStatus>) -> u8 {
     let code = status.and_then(|status| status.code().or_else(|| Some(128 + status.signal()?)));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_signal_becomes_128_and_its_number() {
-        assert_eq!(code(Some(ExitStatus::from_raw(3 << 8))), 3);
-        assert_eq!(code(Some(ExitStatus::from_raw(15))), 143);
-        assert_eq!(code(None), 1);
-    }
-}

@@ -212,29 +212,3 @@ impl fmt::Display for Recorded {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loss_is_reported_with_a_sufficient_buffer_size() {
-        let mut recorded = Recorded {
-            path: "t.gz".into(),
-            seconds: 2.0,
-            buffer_kb: 4,
-            statistics: Statistics { kept: 100, ..Statistics::default() },
-            end: End::Command(3),
-            unseen: Vec::new(),
-            purpose: None,
-        };
-        assert_eq!(recorded.complaint(), None);
-        recorded.statistics.kept = 0;
-        assert!(recorded.complaint().unwrap().contains("record again"));
-        recorded.statistics = Statistics { kept: 100, overwritten: 250, ..recorded.statistics };
-        let complaint = recorded.complaint().unwrap();
-        for word in ["250 of 350", "4K", "--buffer 16K"] {
-            assert!(complaint.contains(word), "{word}: {complaint}");
-        }
-    }
-}

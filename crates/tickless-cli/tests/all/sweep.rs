@@ -268,7 +268,8 @@ fn a_wrong_campaign_is_refused_with_its_line() {
     }
     place.bad(2, "nothing.toml --out out", &["nothing.toml: cannot be read"]);
     place.bad(2, "/dev/zero --out out", &["longer than 64 MiB"]);
-    place.bad(2, "campaign.toml --out out --shard 3/3", &["shard 3"]);
+    place.bad(2, "campaign.toml --out out --shard 3/3", &["there is no shard 3/3"]);
+    place.bad(2, "campaign.toml --out out --shard a/8", &["write I/N"]);
     assert!(!place.path.join("out").exists());
 }
 

@@ -34,17 +34,3 @@ impl fmt::Display for Shard {
         write!(f, "{}/{}", self.index, self.count)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shard_is_an_index_below_a_count() {
-        let shard: Shard = "3/8".parse().unwrap();
-        assert_eq!((shard.index, shard.count), (3, 8));
-        for wrong in ["8/8", "0/0", "8", "a/8", "-1/8", ""] {
-            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
-        }
-    }
-}
