@@ -9,13 +9,11 @@ use self::limit::Limit;
 use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::{parse_seconds, parse_with_unit};
-use crate::output::{Format, Results, print};
+use crate::output::{Format, print};
 use crate::progress::Bar;
 use crate::record::may_overwrite;
 use clap::builder::TypedValueParser;
 use serde::Serialize;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,7 +31,7 @@ use tickless_lab::text::time;
 #[command(after_help = "Examples:\n  \
     tickless latency\n  \
     tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
-    tickless latency --sleeper hrtimer,timeout -l 1000 --json\n  \
+    tickless latency --sleeper hrtimer,timeout -l 1000 --format json\n  \
     tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n  \
     sudo tickless latency -p 90 --break 200us\n\n\
     Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
@@ -71,9 +69,6 @@ pub struct LatencyArgs {
     /// No progress bar
     #[arg(short, long)]
     quiet: bool,
-    /// The results as JSON: to a file, or instead of the table
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    json: Option<Option<PathBuf>>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -148,16 +143,7 @@ struct Latency {
 impl Command for LatencyArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let latency = Latency { results: self.measure()?, histogram_us: self.histogram };
-        if let Some(Some(path)) = &self.json {
-            let write = || {
-                let mut file = BufWriter::new(File::create(path)?);
-                latency.write(Format::Json, &mut file)?;
-                file.flush()
-            };
-            write().map_err(|error| Failure::file(path, error))?;
-        }
-        let format = if matches!(self.json, Some(None)) { Format::Json } else { self.format };
-        print(&latency, format)?;
+        print(&latency, self.format)?;
         Ok(self.verdict(&latency))
     }
 }

@@ -1,7 +1,6 @@
 //! `tickless latency`, run as a user runs it.
 
-use crate::run::{Ended, PROGRAM, fits, interrupted, json, path, prints, tickless};
-use serde_json::Value;
+use crate::run::{Ended, PROGRAM, fits, interrupted, json, prints, tickless};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -86,14 +85,6 @@ fn limits_decide_the_exit_status() {
     assert!(limited.out.lines().any(|line| line.contains(" -  ")), "{limited:?}");
 }
 
-#[test]
-fn results_go_to_a_file_if_asked() {
-    assert!(prints("latency -l 10 --json=latency.json").contains("clock_nanosleep"));
-    let rows: Vec<Value> =
-        serde_json::from_slice(&std::fs::read(path("latency.json")).unwrap()).unwrap();
-    assert_eq!(rows.len(), 5);
-}
-
 /// Method: without the right to real-time priority, which only root can give up.
 #[test]
 fn a_priority_without_permission_is_an_error_with_advice() {
@@ -110,7 +101,7 @@ fn a_priority_without_permission_is_an_error_with_advice() {
 
 #[test]
 fn an_interrupt_shows_the_results_so_far() {
-    let ended = interrupted("latency -D 1h -i 1000 --json").exits(0, &[]);
+    let ended = interrupted("latency -D 1h -i 1000 --format json").exits(0, &[]);
     assert!(ended.json()[0]["samples"].as_u64() > Some(0), "{ended:?}");
     assert_eq!(ended.err, "");
 }

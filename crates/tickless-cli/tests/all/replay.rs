@@ -76,7 +76,6 @@ fn an_unusable_file_exits_1_with_advice() {
             ("man --dir /proc/nowhere", "Name another place"),
             ("record -o /no/such/place", "/no/such/place: cannot be written"),
             ("top", "--once"),
-            ("latency -l 10 --json=/nowhere/latency.json", "/nowhere/latency.json"),
         ],
     );
 }
