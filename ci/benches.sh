@@ -2,7 +2,7 @@
 # Runs the benches, which the gate runs only briefly. They print figures and assert results: a
 # failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
-#   instructions held_up replay          our own operations; `taskset -c 1` is best
+#   instructions held_up   our own operations; `taskset -c 1` is best
 #   calls      instructions of calls from C, beside libev's; needs valgrind and libev-dev
 #   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
 #   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
@@ -24,7 +24,7 @@ while [[ ${1:-} == --* ]]; do
   esac
   shift
 done
-[ $# -gt 0 ] || set -- instructions held_up replay all
+[ $# -gt 0 ] || set -- instructions held_up all
 
 if [ -z "$page" ]; then
   mkdir -p bench/target/quick
@@ -71,7 +71,6 @@ calls() {
 for bench in "$@"; do
   case $bench in
     instructions | held_up) cargo bench --locked -p tickless --bench "$bench" ;;
-    replay) cargo bench --locked -p tickless-trace --bench replay ;;
     calls) calls ;;
     peers) build && section operations ;;
     foreign) build && foreign ;;
