@@ -15,27 +15,14 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Worse {
-    /// A larger value is worse: the figure is a cost, such as a time, a count of operations, or a
-    /// share of a CPU.
-    More,
-    /// A smaller value is worse: the figure is an amount of work done, an evenness, or a distance.
-    Less,
-    /// Neither is worse: the figure is, for example, a ratio of two other figures.
-    Unknown,
-}
-
-impl Worse {
-    fn of(figure: &str, unit: &str) -> Worse {
-        match unit {
-            "jobs/min" | "reads/s" | "least/most" => Worse::Less,
-            "x" | "times" | "% points" | "of 20" | "% of samples" | "% of real time" => {
-                Worse::Unknown
-            }
-            _ if figure.ends_with(".apart") => Worse::Less,
-            _ => Worse::More,
-        }
+/// Returns whether a larger value of a figure is worse: it is for a cost, such as a time, a count of
+/// operations, or a share of a CPU; it is not for an amount of work done, an evenness, or a distance.
+/// `None` if neither is worse, as for a ratio of two other figures.
+fn is_cost(figure: &str, unit: &str) -> Option<bool> {
+    match unit {
+        "jobs/min" | "reads/s" | "least/most" => Some(false),
+        "x" | "times" | "% points" | "of 20" | "% of samples" | "% of real time" => None,
+        _ => Some(!figure.ends_with(".apart")),
     }
 }
 
@@ -101,11 +88,7 @@ impl Change {
             Verdict::Grew => true,
             Verdict::Shrank => false,
         };
-        match Worse::of(&self.figure, &self.unit) {
-            Worse::More => Some(grew),
-            Worse::Less => Some(!grew),
-            Worse::Unknown => None,
-        }
+        Some(grew == is_cost(&self.figure, &self.unit)?)
     }
 
     pub(super) fn is_worse_by(&self, percent: f64) -> bool {
