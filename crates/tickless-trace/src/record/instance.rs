@@ -53,7 +53,7 @@ impl Drop for Instance {
 }
 
 /// Removes the instances of recorders that are gone, and returns their names.
-pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
+pub(super) fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
     let instances = tracefs.root().join("instances");
     let Ok(entries) = fs::read_dir(&instances) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());

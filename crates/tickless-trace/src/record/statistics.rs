@@ -8,7 +8,6 @@ pub struct Statistics {
     pub kept: u64,
     pub overwritten: u64,
     pub refused: u64,
-    pub dropped_on_one_cpu_max: u64,
 }
 
 impl Statistics {
@@ -39,12 +38,9 @@ impl Statistics {
             let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
             value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
         };
-        let overwritten = number("overrun");
-        let refused = number("commit overrun") + number("dropped events");
         self.kept += number("entries");
-        self.overwritten += overwritten;
-        self.refused += refused;
-        self.dropped_on_one_cpu_max = self.dropped_on_one_cpu_max.max(overwritten + refused);
+        self.overwritten += number("overrun");
+        self.refused += number("commit overrun") + number("dropped events");
     }
 }
 
@@ -62,7 +58,7 @@ mod tests {
         sum.add(text);
         assert_eq!((sum.kept, sum.overwritten, sum.refused, sum.dropped()), (100, 20, 7, 27));
         sum.add("entries: 5\noverrun: 1\n");
-        assert_eq!((sum.kept, sum.dropped(), sum.dropped_on_one_cpu_max), (105, 28, 27));
+        assert_eq!((sum.kept, sum.dropped()), (105, 28));
     }
 
     #[test]
