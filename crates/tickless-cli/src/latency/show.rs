@@ -12,7 +12,45 @@ use tickless_lab::text::{figure, time};
 
 impl Results for Latency {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        tables(&self.results, self.histogram_us, out)
+        let Latency { results, histogram_us } = self;
+        if let Some(first) = results.first() {
+            paragraph(out, "", &title(&first.row))?;
+            writeln!(out)?;
+        }
+        let bins = histogram_us.map_or_else(Bins::logarithmic, |us| Bins::linear(us.into()));
+        let tallies: Vec<_> =
+            results.iter().map(|one| (one.row.sleeper, &one.slice.tally)).collect();
+        plot(&tallies, &bins).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        writeln!(out, "\nLateness in us (live), and what it took:")?;
+        let header =
+            ["", "min", "avg", "p50", "p99", "p99.9", "max", "samples", "wakes/s", "CPU %"];
+        let mut table = bare(&header, 1);
+        for Measured { row, .. } in results {
+            let us =
+                |ns: Option<u64>| ns.map_or_else(|| "-".to_string(), |ns| figure(ns as f64 / 1e3));
+            table.add_row([
+                row.sleeper.to_string(),
+                us(row.min),
+                row.avg.map_or_else(|| "-".to_string(), |ns| figure(ns / 1e3)),
+                us(row.p50),
+                us(row.p99),
+                us(row.p999),
+                us(row.max),
+                row.samples.to_string(),
+                figure(row.wakeups_per_s),
+                figure(row.cpu_percent),
+            ]);
+        }
+        write_table(&table, out)?;
+        let rows = results.iter().map(|one| &one.row);
+        for row in rows.filter(|row| row.missed + row.early > 0) {
+            let Row { sleeper, missed, early, .. } = row;
+            writeln!(out, "{sleeper}: {missed} intervals missed, {early} wakeups early")?;
+        }
+        results.iter().try_for_each(|one| match &one.broken {
+            Some(broken) => explained(one.row.sleeper, broken, out),
+            None => Ok(()),
+        })
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -34,44 +72,6 @@ fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
     let names = tallies.iter().map(|(name, _)| *name);
     let columns: Vec<(&str, &[u64])> = names.zip(all.iter().map(Vec::as_slice)).collect();
     bars_beside(&bins.ends_us().collect::<Vec<u64>>(), &columns)
-}
-
-fn tables(results: &[Measured], histogram_us: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
-    if let Some(first) = results.first() {
-        paragraph(out, "", &title(&first.row))?;
-        writeln!(out)?;
-    }
-    let bins = histogram_us.map_or_else(Bins::logarithmic, |us| Bins::linear(us.into()));
-    let tallies: Vec<_> = results.iter().map(|one| (one.row.sleeper, &one.slice.tally)).collect();
-    plot(&tallies, &bins).iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    writeln!(out, "\nLateness in us (live), and what it took:")?;
-    let header = ["", "min", "avg", "p50", "p99", "p99.9", "max", "samples", "wakes/s", "CPU %"];
-    let mut table = bare(&header, 1);
-    for Measured { row, .. } in results {
-        let us = |ns: Option<u64>| ns.map_or_else(|| "-".to_string(), |ns| figure(ns as f64 / 1e3));
-        table.add_row([
-            row.sleeper.to_string(),
-            us(row.min),
-            row.avg.map_or_else(|| "-".to_string(), |ns| figure(ns / 1e3)),
-            us(row.p50),
-            us(row.p99),
-            us(row.p999),
-            us(row.max),
-            row.samples.to_string(),
-            figure(row.wakeups_per_s),
-            figure(row.cpu_percent),
-        ]);
-    }
-    write_table(&table, out)?;
-    let rows = results.iter().map(|one| &one.row);
-    for row in rows.filter(|row| row.missed + row.early > 0) {
-        let Row { sleeper, missed, early, .. } = row;
-        writeln!(out, "{sleeper}: {missed} intervals missed, {early} wakeups early")?;
-    }
-    results.iter().try_for_each(|one| match &one.broken {
-        Some(broken) => explained(one.row.sleeper, broken, out),
-        None => Ok(()),
-    })
 }
 
 fn explained(sleeper: &str, broken: &Broken, out: &mut dyn Write) -> io::Result<()> {

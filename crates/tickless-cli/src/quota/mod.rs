@@ -43,7 +43,7 @@ pub struct QuotaArgs {
     period: Vec<Duration>,
     /// Bursts in percent of the quota; 0 if left out
     #[arg(long, value_name = "PERCENT", value_delimiter = ',',
-        value_parser = |text: &str| percent(text, 100.0))]
+        value_parser = percent)]
     burst: Vec<f64>,
     /// Numbers of CPUs; as many as in the trace if left out
     #[arg(long, value_name = "N", value_delimiter = ',',
@@ -54,7 +54,7 @@ pub struct QuotaArgs {
     delay: Duration,
     /// Look for the least limit with which at most this share of the work is delayed
     #[arg(long, value_name = "PERCENT", default_value = "1",
-        value_parser = |text: &str| percent(text, 100.0))]
+        value_parser = percent)]
     delayed: f64,
     /// Also write a page with the curves
     #[arg(long, value_name = "FILE")]
@@ -69,10 +69,10 @@ fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("{text:?} is not a number of CPUs; write one such as 1.5"))
 }
 
-fn percent(text: &str, most: f64) -> Result<f64, String> {
+fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').parse().ok();
-    let usable = number.filter(|percent: &f64| (0.0..=most).contains(percent));
-    usable.ok_or_else(|| format!("{text:?} is not a percentage from 0 to {most}"))
+    let usable = number.filter(|percent: &f64| (0.0..=100.0).contains(percent));
+    usable.ok_or_else(|| format!("{text:?} is not a percentage from 0 to 100"))
 }
 
 impl Command for QuotaArgs {
