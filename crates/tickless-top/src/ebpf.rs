@@ -198,24 +198,18 @@ impl Ebpf {
     pub fn snapshot(&mut self) -> Result<Snapshot, CountError> {
         self.poll();
         let at = time(ClockId::Monotonic);
-        let [rows_used, rows_refused, sources_used, sources_refused] = self.used()?;
-        let rows: Array<&MapData, RowWords> = self.map("rows")?;
-        let words: Result<Vec<RowWords>, MapError> =
-            (0..rows_used as u32).map(|at| rows.get(&at, 0)).collect();
-        let words = words.map_err(|error| unreadable(&error))?;
-        let sources: Array<&MapData, SourceWords> = self.map("sources")?;
-        let found: Result<Vec<SourceWords>, MapError> =
-            (0..sources_used as u32).map(|at| sources.get(&at, 0)).collect();
-        let found = found.map_err(|error| unreadable(&error))?;
-        let rows = words.iter().map(|words| self.row(words)).collect();
+        let used: Vec<UsedWords> = self.words("used", 1)?;
+        let [rows_used, rows_refused, sources_used, sources_refused] = used[0];
+        let rows: Vec<RowWords> = self.words("rows", rows_used)?;
+        let sources: Vec<SourceWords> = self.words("sources", sources_used)?;
         let now = at.0;
         let Sample { kernel_ns, measured_ns, of_ns, ended, .. } = self.sample;
         let since = now.saturating_sub(ended);
         let kernel_ns = (of_ns > 0).then(|| kernel_ns + scaled(measured_ns, of_ns, since));
         Ok(Snapshot {
             at,
-            rows,
-            sources: found.iter().map(source).collect(),
+            rows: rows.iter().map(|words| self.row(words)).collect(),
+            sources: sources.iter().map(source).collect(),
             sees_device_writes: self.sees_device_writes,
             sees_wakeups: self.sees_wakeups,
             refused: rows_refused + sources_refused,
@@ -224,13 +218,11 @@ impl Ebpf {
         })
     }
 
-    fn map<V: aya::Pod>(&self, name: &str) -> Result<Array<&MapData, V>, CountError> {
+    /// Reads the first elements of a table of the eBPF programs.
+    fn words<V: aya::Pod>(&self, name: &str, count: u64) -> Result<Vec<V>, CountError> {
         let map = self.programs.map(name).ok_or_else(|| unreadable(&"no such table"))?;
-        map.try_into().map_err(|error: MapError| unreadable(&error))
-    }
-
-    fn used(&self) -> Result<UsedWords, CountError> {
-        self.map("used")?.get(&0, 0).map_err(|error| unreadable(&error))
+        let read = |map: Array<&MapData, V>| (0..count as u32).map(|at| map.get(&at, 0)).collect();
+        map.try_into().and_then(read).map_err(|error: MapError| unreadable(&error))
     }
 
     fn row(&mut self, words: &RowWords) -> Row {

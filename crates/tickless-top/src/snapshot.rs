@@ -4,11 +4,12 @@ use crate::period::Vote;
 use serde::Serialize;
 use tickless_core::time::Ns;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
     Wheel,
     Queue,
+    #[default]
     Both,
 }
 

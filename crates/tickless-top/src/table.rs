@@ -48,7 +48,7 @@ pub struct Table {
     pub rows: Vec<TableRow>,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct TableRow {
     pub process: String,
     pub pid: u32,
@@ -266,9 +266,6 @@ impl Table {
         let (arms, cancels) = (sum(|row| row.arms), sum(|row| row.cancels));
         TableRow {
             process: "total".to_string(),
-            pid: 0,
-            function: None,
-            family: Family::Both,
             arms,
             rearms: sum(|row| row.rearms),
             cancels,
@@ -276,10 +273,7 @@ impl Table {
             wakes: self.rows.iter().map(|row| row.wakes).sum(),
             device_writes: self.rows.iter().map(|row| row.device_writes).sum(),
             cancelled_percent: (arms > 0).then(|| cancels as f64 * 1e2 / arms as f64),
-            distance_ns: None,
-            periods: Vec::new(),
-            main_function: String::new(),
-            command: None,
+            ..TableRow::default()
         }
     }
 
