@@ -4,8 +4,7 @@ use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::replay::{
-    Agreement, Comparison, FamilyCounts, Measure, OperationCounts, Overlap, PhaseSet, Quantiles,
-    Summary, Verdict,
+    Agreement, Comparison, Measure, OperationCounts, Overlap, PhaseSet, Quantiles, Summary, Verdict,
 };
 
 impl Results for Summary {
@@ -15,7 +14,7 @@ impl Results for Summary {
         let cpus = if trace.cpus == 1 { "CPU" } else { "CPUs" };
         writeln!(out, "{}: {} {cpus}, {:.3} s, HZ {hz}", trace.file, trace.cpus, trace.seconds)?;
         writeln!(out, "\nWhat the kernel did with its timers:")?;
-        operations(&self.operations, self.cancelled_percent, out)?;
+        operations(&self.operations, out)?;
         if !self.top_functions.is_empty() {
             writeln!(out, "\nArmed most:")?;
             top_functions(self, out)?;
@@ -84,22 +83,12 @@ fn of_kernel(summary: &Summary) -> Option<&'static str> {
     summary.agreement.as_ref().map(|agreement| agreement.policy)
 }
 
-fn operations(
-    operations: &OperationCounts,
-    cancelled_percent: f64,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn operations(operations: &OperationCounts, out: &mut dyn Write) -> io::Result<()> {
     let header = ["", "armed", "share", "re-armed", "cancelled", "expired", "not to fire"];
     let mut table = bare(&header, 1);
     let share = |starts: u64| percent(100.0 * starts as f64 / operations.start.max(1) as f64);
-    let OperationCounts { start, cancel, expire, wheel, queue } = *operations;
-    let all = FamilyCounts { start, cancel, expire, restart: wheel.restart + queue.restart };
-    let rows = [
-        ("wheel", wheel, wheel.cancelled_percent()),
-        ("queue", queue, queue.cancelled_percent()),
-        ("all", all, cancelled_percent),
-    ];
-    for (name, counts, undone) in rows {
+    let OperationCounts { wheel, queue, .. } = *operations;
+    for (name, counts) in [("wheel", wheel), ("queue", queue), ("all", operations.all())] {
         table.add_row([
             name.to_string(),
             counts.start.to_string(),
@@ -107,7 +96,7 @@ fn operations(
             counts.restart.to_string(),
             counts.cancel.to_string(),
             counts.expire.to_string(),
-            percent(undone),
+            percent(counts.cancelled_percent()),
         ]);
     }
     write_table(&table, out)?;

@@ -49,15 +49,6 @@ impl Names {
         std::iter::once("?").chain(self.known.iter().map(|name| &**name))
     }
 
-    pub fn len(&self) -> usize {
-        1 + self.known.len()
-    }
-
-    /// Returns false: `?` is always there.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// Returns the id of a function's name.
     pub(super) fn function(&mut self, word: &[u8]) -> NameId {
         // Drop what follows the name: trace-cmd prints `tick_nohz_handler/0x0`, the kernel's `%pS`
@@ -73,7 +64,7 @@ impl Names {
         if let Some(&id) = self.by_name.get(name) {
             return id;
         }
-        let Ok(next) = u16::try_from(self.len()) else { return NameId::UNKNOWN };
+        let Ok(next) = u16::try_from(1 + self.known.len()) else { return NameId::UNKNOWN };
         self.known.push(printable(name).into());
         self.by_name.insert(name.into(), NameId(next));
         NameId(next)
@@ -90,7 +81,7 @@ mod tests {
         for number in 0..70_000u32 {
             names.intern(number.to_string().as_bytes());
         }
-        assert_eq!(names.len(), 1 << 16);
+        assert_eq!(names.iter().count(), 1 << 16);
         assert_eq!(names.intern(b"one more"), NameId::UNKNOWN);
         let last = names.find("65534").unwrap();
         assert_eq!((names.intern(b"65534"), names.name(last)), (last, "65534"));

@@ -80,6 +80,13 @@ pub struct OperationCounts {
     pub queue: FamilyCounts,
 }
 
+impl OperationCounts {
+    pub fn all(&self) -> FamilyCounts {
+        let OperationCounts { start, cancel, expire, wheel, queue } = *self;
+        FamilyCounts { start, cancel, expire, restart: wheel.restart + queue.restart }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub struct FunctionStarts {
     pub function: String,
@@ -108,12 +115,6 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         wheel,
         queue,
     };
-    let both = FamilyCounts {
-        start: operations.start,
-        restart: wheel.restart + queue.restart,
-        cancel: operations.cancel,
-        expire: operations.expire,
-    };
     let requested = outcomes.iter().filter(|outcome| policies.contains(&outcome.policy));
     Summary {
         agreement: Agreement::new(trace, &script, &recorded, spurious(trace), &outcomes),
@@ -127,7 +128,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         },
         policies: requested.map(result).collect(),
         ticks: Vec::new(),
-        cancelled_percent: both.cancelled_percent(),
+        cancelled_percent: operations.all().cancelled_percent(),
         operations,
         top_functions: top_functions(trace, &script),
         overlap: overlap::find(trace),

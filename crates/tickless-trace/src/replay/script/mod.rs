@@ -166,7 +166,7 @@ impl Script {
             families,
             pending_at_start: Vec::new(),
             counts: [FamilyCounts::default(); 2],
-            starts_by_function: vec![[0; 2]; trace.names.len()],
+            starts_by_function: vec![[0; 2]; trace.names.iter().count()],
             late: Lateness::new(),
             unknown_cancels: 0,
             inferred: 0,
