@@ -45,6 +45,7 @@ pub use header::{Format, Header};
 pub use jiffies::{Hz, JiffyClock};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
+pub(crate) use prefix::{Prefix, split};
 pub use problem::{Cause, Problem, Problems, TraceError, Unusable};
 pub use processes::Processes;
 pub(crate) use processes::running;

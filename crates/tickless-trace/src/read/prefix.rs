@@ -15,24 +15,24 @@ use super::problem::Cause;
 /// it.
 const CPUS_MAX: u64 = 8192;
 
-pub(super) struct Prefix<'a> {
-    pub(super) task: Task<'a>,
-    pub(super) cpu: CpuId,
-    pub(super) context: Context,
-    pub(super) time: Ns,
+pub(crate) struct Prefix<'a> {
+    pub(crate) task: Task<'a>,
+    pub(crate) cpu: CpuId,
+    pub(crate) context: Context,
+    pub(crate) time: Ns,
     /// The group of the event, such as `timer` in perf's `timer:hrtimer_start`; the other tools do
     /// not print it.
-    pub(super) system: Option<&'a [u8]>,
-    pub(super) name: &'a [u8],
+    pub(crate) system: Option<&'a [u8]>,
+    pub(crate) name: &'a [u8],
     /// The event's own text, without the spaces that pad the name.
-    pub(super) text: &'a [u8],
+    pub(crate) text: &'a [u8],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Task<'a> {
+pub(crate) struct Task<'a> {
     /// The number of the thread; 0 for the idle task, and if the line has no number.
-    pub(super) pid: u32,
-    pub(super) name: &'a [u8],
+    pub(crate) pid: u32,
+    pub(crate) name: &'a [u8],
 }
 
 impl<'a> Task<'a> {
@@ -60,7 +60,7 @@ impl<'a> Task<'a> {
 
 /// Splits a line into its parts. The error is the reason why the line has no usable event.
 /// O(length), no allocation.
-pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
+pub(crate) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     let mut cause = Cause::NotAnEvent;
     let mut rest = line;
     while let Some(open) = rest.iter().position(|&byte| byte == b'[') {

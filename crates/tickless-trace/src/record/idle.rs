@@ -4,6 +4,7 @@
 //! idle thread stopped its tick, also without a recording. Each time, the thread performs at least
 //! one operation on a timer, so a recording without such operations is incomplete.
 
+use crate::read::{Context, Prefix, split};
 use std::collections::BTreeMap;
 use std::fs;
 use tickless_core::time::CpuId;
@@ -53,16 +54,11 @@ impl IdleStops {
     }
 }
 
-/// Returns the CPU that a line of ftrace's text names, if the line is an event of the idle thread
-/// outside interrupts.
+/// Returns the CPU of a line of ftrace's text, if the line is an event of the idle thread outside
+/// interrupts.
 pub(super) fn idle_thread(line: &[u8]) -> Option<u16> {
-    let rest = line.trim_ascii_start().strip_prefix(b"<idle>-0")?;
-    let open = rest.iter().position(|&byte| byte == b'[')?;
-    let close = rest.iter().position(|&byte| byte == b']')?;
-    let cpu = std::str::from_utf8(rest.get(open + 1..close)?).ok()?.parse().ok()?;
-    // The third character of the flags column is a dot if the event is outside interrupts.
-    let flags = rest[close + 1..].trim_ascii_start();
-    (flags.get(2) == Some(&b'.')).then_some(cpu)
+    let Prefix { task, cpu, context, .. } = split(line).ok()?;
+    (task.name == b"<idle>" && context == Context::Task).then_some(cpu.0)
 }
 
 #[cfg(test)]
@@ -98,11 +94,14 @@ mod tests {
 
     #[test]
     fn interrupts_are_not_of_the_idle_thread() {
-        let of = |line: &str| idle_thread(line.as_bytes());
-        assert_eq!(of("  <idle>-0       [012] d..1.  7.1: tick_stop: success=1"), Some(12));
-        assert_eq!(of("  <idle>-0       [001] d.h1.  7.1: local_timer_entry: vector=236"), None);
-        assert_eq!(of("  <idle>-0       [001] ..s1.  7.1: timer_expire_entry: timer=0"), None);
-        assert_eq!(of("  cat-77         [001] d..1.  7.1: hrtimer_start: x"), None);
-        assert_eq!(of("  <idle>-0  "), None);
+        for (task, flags, cpu) in [
+            ("<idle>-0", "d..1.", Some(12)),
+            ("<idle>-0", "d.h1.", None),
+            ("<idle>-0", "..s1.", None),
+            ("cat-77", "d..1.", None),
+        ] {
+            let line = format!("  {task}  [012] {flags}  7.1: tick_stop: success=1");
+            assert_eq!(idle_thread(line.as_bytes()), cpu, "{line}");
+        }
     }
 }
