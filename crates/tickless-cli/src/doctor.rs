@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Exit, Failure};
 use crate::duration::parse_seconds;
-use crate::output::{Format, Results, has_colours, paragraph, print, write_csv};
+use crate::output::{Format, Results, paragraph, print, write_csv};
 use crate::progress::Bar;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use console::Style;
@@ -72,7 +72,6 @@ impl Results for [Finding] {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
         paragraph(out, "", &machine())?;
         disturbance().map_or(Ok(()), |other| paragraph(out, "  - ", &other))?;
-        let has_colours = has_colours();
         let mut sorted: Vec<&Finding> = self.iter().collect();
         sorted.sort_by_key(|finding| finding.verdict);
         for finding in sorted {
@@ -80,8 +79,7 @@ impl Results for [Finding] {
             let value = finding
                 .figure
                 .map_or_else(String::new, |value| format!("{} {}", figure(value), finding.unit));
-            let padded = format!("{:<7}", verdict.name());
-            let padded = style(*verdict).force_styling(has_colours).apply_to(padded);
+            let padded = style(*verdict).apply_to(format!("{:<7}", verdict.name()));
             writeln!(out, "\n{}", format!("{padded}  {check:<17} {value}").trim_end())?;
             paragraph(out, "         ", how)?;
             if *verdict > Verdict::Unknown {

@@ -2,13 +2,12 @@
 //!
 //! Tables fit 80 columns, or the terminal if that is narrower. The most important result comes
 //! last, so that it is still visible in a terminal of 24 lines. Colours only emphasise what the
-//! words already express. They are used only in terminals, and not if `NO_COLOR` is set
-//! (<https://no-color.org>).
+//! words already express. `console` uses them in terminals, and not if `NO_COLOR` is set.
 
 use crate::command::Failure;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
 use serde::Serialize;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::OnceLock;
 use terminal_size::{Width, terminal_size_of};
 
@@ -62,13 +61,6 @@ pub fn write_csv<R: Serialize>(
     }
     rows.into_iter().try_for_each(|row| csv.serialize(row))?;
     csv.flush()
-}
-
-/// Returns whether words are coloured: stdout is a terminal with colours, and `NO_COLOR` is unset.
-pub fn has_colours() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
-    io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
 }
 
 /// The longest line of a table or paragraph, in characters, even if the terminal is wider.
