@@ -320,16 +320,6 @@ mod tests {
     }
 
     #[test]
-    fn another_tracer_is_reported() {
-        let fake = Fake::with("tracer", &ALL);
-        assert_eq!(other_tracer(&fake.0), None);
-        fs::write(fake.0.join("current_tracer"), "nop\n").unwrap();
-        assert_eq!(other_tracer(&fake.0), None);
-        fs::write(fake.0.join("current_tracer"), "function_graph\n").unwrap();
-        assert!(other_tracer(&fake.0).is_some_and(|note| note.contains("(function_graph)")));
-    }
-
-    #[test]
     fn missing_events_are_reported() {
         let (fake, mut notes) = (Fake::with("few", &ALL[..1]), Vec::new());
         assert!(fake.settings(&[], &mut notes).is_ok());

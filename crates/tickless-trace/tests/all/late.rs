@@ -1,6 +1,6 @@
 //! Planted causes of late sleeps, which must be found.
 
-use crate::support::{HEADER, line_of};
+use crate::support::{HEADER, line_of, sched_switch};
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
 use tickless_trace::late::{Folded, Late, SeenWakeup, Selection, explain, explain_wakeup};
@@ -31,14 +31,8 @@ impl Plant {
     }
 
     fn switch(&mut self, at: u64, from: &str, to: &str) {
-        let pid = |task: &str| task.rsplit_once('-').unwrap().1.to_string();
-        let event = format!(
-            "sched_switch: prev_comm=a prev_pid={} prev_prio=120 prev_state=S ==> next_comm=b \
-             next_pid={} next_prio=120",
-            pid(from),
-            pid(to)
-        );
-        self.line(at, from, 0, "d..2.", &event);
+        let [left, next] = [from, to].map(|task| task.rsplit_once('-').unwrap().1);
+        self.line(at, from, 0, "d..2.", &sched_switch(left, next));
     }
 
     /// The thread arms its timer for `due`, with `slack`, and `next` runs.

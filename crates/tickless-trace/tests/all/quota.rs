@@ -1,6 +1,6 @@
 //! Predictions of limits, for loads that are planned so that the answer is known.
 
-use crate::support::{HEADER, line_of, sample_path};
+use crate::support::{HEADER, line_of, sample_path, sched_switch};
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
 use tickless_trace::late::Selection;
@@ -12,18 +12,12 @@ const GROUP: &str = "# cgroup {\"path\":\"/pod\",\"limit\":null,\"counters\":\
 /// The text of a trace: threads with their CPU, when they were woken, and their work, in ms.
 fn trace_of(pieces: &[(u32, u16, u64, u64)]) -> String {
     let mut lines: Vec<(u64, String)> = Vec::new();
-    let switch = |from: u32, to: u32| {
-        format!(
-            "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state=S ==> next_comm=b \
-             next_pid={to} next_prio=120"
-        )
-    };
     for &(pid, cpu, at, work) in pieces {
         let (at, end, task) = (at * 1_000, (at + work) * 1_000, format!("t-{pid}"));
         let wake = format!("sched_wakeup: comm=t pid={pid} prio=120 target_cpu=00{cpu}");
         lines.push((at, line_of("<idle>-0", at, cpu, "d.h1.", &wake)));
-        lines.push((at + 1, line_of("<idle>-0", at, cpu, "d..2.", &switch(0, pid))));
-        lines.push((end, line_of(&task, end, cpu, "d..2.", &switch(pid, 0))));
+        lines.push((at + 1, line_of("<idle>-0", at, cpu, "d..2.", &sched_switch(0, pid))));
+        lines.push((end, line_of(&task, end, cpu, "d..2.", &sched_switch(pid, 0))));
     }
     for at in [0, 1_000_000] {
         let timer = "hrtimer_cancel: hrtimer=0a";
@@ -120,15 +114,9 @@ fn a_delay_is_passed_on_by_wakeups() {
 /// Preemption by another program is no sleep, and its time is no work.
 #[test]
 fn other_programs_take_a_share() {
-    let switch = |from, to, state| {
-        format!(
-            "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state={state} ==> \
-             next_comm=b next_pid={to} next_prio=120"
-        )
-    };
     let text = trace_of(&[(70, 0, 100, 30)]);
-    let away = line_of("t-70", 110_000, 0, "d..2.", &switch(70, 9, "R"));
-    let back = line_of("o-9", 120_000, 0, "d..2.", &switch(9, 70, "S"));
+    let away = line_of("t-70", 110_000, 0, "d..2.", &sched_switch(70, 9));
+    let back = line_of("o-9", 120_000, 0, "d..2.", &sched_switch(9, 70));
     let text = before(&text, &line_of("t-70", 130_000, 0, "d..2.", ""), &(away + &back));
     let it = predicted(&text, &request(1, 1.0)).unwrap();
     assert_eq!((it.pieces, it.settings[0].delayed_percent), (1, 0.0));

@@ -19,24 +19,14 @@ const GRID_NS: u64 = 40_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    /// Arms a timer relative to the current time; past deadlines are negative.
-    Start {
-        cpu: usize,
-        timer: usize,
-        delta_ns: i64,
-    },
-    Cancel {
-        cpu: usize,
-        timer: usize,
-    },
-    Pass {
-        ns: u64,
-    },
+    /// A CPU arms a timer so many nanoseconds from now; a past deadline is negative.
+    Start(usize, usize, i64),
+    /// A CPU cancels a timer.
+    Cancel(usize, usize),
+    /// So many nanoseconds pass.
+    Pass(u64),
     /// Sets the restart that the timer's callback asks for, or none.
-    Period {
-        timer: usize,
-        ns: Option<u64>,
-    },
+    Period(usize, Option<u64>),
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -45,11 +35,11 @@ fn action() -> impl Strategy<Value = Action> {
         4 => (cpu.clone(), timer.clone(), prop_oneof![
             1 => -50_000i64..0,
             6 => 0i64..500_000,
-        ]).prop_map(|(cpu, timer, delta_ns)| Action::Start { cpu, timer, delta_ns }),
-        2 => (cpu, timer.clone()).prop_map(|(cpu, timer)| Action::Cancel { cpu, timer }),
-        3 => (0..200_000u64).prop_map(|ns| Action::Pass { ns }),
+        ]).prop_map(|(cpu, timer, delta_ns)| Action::Start(cpu, timer, delta_ns)),
+        2 => (cpu, timer.clone()).prop_map(|(cpu, timer)| Action::Cancel(cpu, timer)),
+        3 => (0..200_000u64).prop_map(Action::Pass),
         1 => (timer, proptest::option::of(20_000..200_000u64))
-            .prop_map(|(timer, ns)| Action::Period { timer, ns }),
+            .prop_map(|(timer, ns)| Action::Period(timer, ns)),
     ]
 }
 
@@ -173,15 +163,15 @@ impl Kernel {
         for action in actions {
             self.pass(self.now);
             match *action {
-                Action::Start { cpu, timer, delta_ns } => {
+                Action::Start(cpu, timer, delta_ns) => {
                     let expiry = self.now.saturating_add_signed(delta_ns);
                     let in_past = delta_ns < 0;
                     let expiry = if in_past { expiry } else { expiry.next_multiple_of(GRID_NS) };
                     self.start(cpu, timer, expiry);
                 }
-                Action::Cancel { cpu, timer } => self.cancel(cpu, timer),
-                Action::Pass { ns } => self.pass(self.now + ns),
-                Action::Period { timer, ns } => self.periods[timer] = ns,
+                Action::Cancel(cpu, timer) => self.cancel(cpu, timer),
+                Action::Pass(ns) => self.pass(self.now + ns),
+                Action::Period(timer, ns) => self.periods[timer] = ns,
             }
         }
         self.pass(self.now);

@@ -1,7 +1,7 @@
 //! Helpers of several tests.
 #![allow(dead_code)]
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -127,6 +127,14 @@ pub fn history(steps: &str) -> String {
         events.iter().for_each(|(at, flags, event)| text += &line(*at, cpu, flags, event));
     }
     text
+}
+
+/// An event of a CPU that switches from one thread to another, given their numbers.
+pub fn sched_switch(from: impl Display, to: impl Display) -> String {
+    format!(
+        "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state=S ==> next_comm=b \
+         next_pid={to} next_prio=120"
+    )
 }
 
 pub fn address(name: &str) -> String {
