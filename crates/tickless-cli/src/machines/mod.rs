@@ -54,28 +54,21 @@ pub struct MachinesArgs {
 
 impl Command for MachinesArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let progress = Bar::on_terminal();
+        let progress = &Bar::on_terminal();
         progress.end_on_interrupt();
-        let exit = self.run_with(&progress);
-        progress.end();
-        exit
-    }
-}
-
-impl MachinesArgs {
-    fn run_with(&self, progress: &Bar) -> Result<Exit, Failure> {
         let effort = if self.quick { Effort::Quick } else { Effort::Normal };
         if self.validate {
-            let study = validate::run(effort, progress).map_err(Failure::lab)?;
+            let study = validate::run(effort, progress);
             progress.end();
+            let study = study.map_err(Failure::lab)?;
             print(&study, self.format)?;
             return Ok(if self.strict { study::verdict(&study) } else { Exit::Success });
         }
         if self.measure {
             let if_busy = if self.anyway { IfBusy::Measure } else { IfBusy::Refuse };
-            let host = measured::quiet_host(effort, if_busy, progress).map_err(Failure::lab)?;
-            let file = host.to_toml();
+            let host = measured::quiet_host(effort, if_busy, progress);
             progress.end();
+            let file = host.map_err(Failure::lab)?.to_toml();
             match &self.output {
                 None => print_with(|out| write!(out, "{file}"))?,
                 Some(path) => {
