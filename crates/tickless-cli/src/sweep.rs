@@ -48,41 +48,33 @@ pub struct SweepArgs {
 #[derive(Debug, clap::Subcommand)]
 enum SweepCommand {
     /// Write the results of folders as one table, if no cell is missing or there twice
-    Merge(MergeArgs),
+    Merge {
+        /// Folders of one campaign
+        #[arg(required = true, value_name = "DIR")]
+        folders: Vec<PathBuf>,
+        /// The table: a name that ends in .csv
+        #[arg(long, short, value_name = "FILE", default_value = "results.csv")]
+        output: PathBuf,
+    },
     /// Show how far a campaign is
-    Status(StatusArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct MergeArgs {
-    /// Folders of one campaign
-    #[arg(required = true, value_name = "DIR")]
-    folders: Vec<PathBuf>,
-    /// The table: a name that ends in .csv
-    #[arg(long, short, value_name = "FILE", default_value = "results.csv")]
-    output: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-struct StatusArgs {
-    /// The folder
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
-    /// How to print it
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    Status {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// How to print it
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
 }
 
 impl Command for SweepArgs {
     fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
-            Some(SweepCommand::Merge(args)) => {
-                let folders = args.folders.iter().map(|path| Folder::open(path));
+            Some(SweepCommand::Merge { folders, output }) => {
+                let folders = folders.iter().map(|path| Folder::open(path));
                 let folders: Vec<Folder> = folders.collect::<Result<_, _>>()?;
-                let merged = merge(&folders, &args.output)?;
-                let Merged { cells, failed, rows, left_out } = merged;
-                let (file, cells, rows) =
-                    (args.output.display(), HumanCount(cells), HumanCount(rows));
+                let Merged { cells, failed, rows, left_out } = merge(&folders, output)?;
+                let (file, cells, rows) = (output.display(), HumanCount(cells), HumanCount(rows));
                 let mut text = format!("{file}: {rows} rows of {cells} cells{}", of_which(failed));
                 if left_out > 0 {
                     let left_out = HumanCount(left_out);
@@ -91,8 +83,8 @@ impl Command for SweepArgs {
                 }
                 print_with(|out| writeln!(out, "{text}"))?;
             }
-            Some(SweepCommand::Status(args)) => {
-                print(&Folder::open(&args.folder)?.status()?, args.format)?;
+            Some(SweepCommand::Status { folder, format }) => {
+                print(&Folder::open(folder)?.status()?, *format)?;
             }
             None => return self.sweep(),
         }

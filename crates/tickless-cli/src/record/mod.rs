@@ -10,10 +10,8 @@ use self::command::{End, Waiting};
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::parse_seconds;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tickless_core::time::CpuId;
 use tickless_trace::cgroup::Watch;
 use tickless_trace::late;
 use tickless_trace::quota;
@@ -71,17 +69,6 @@ enum Purpose {
     Quota,
 }
 
-#[derive(Debug)]
-struct Recorded {
-    path: PathBuf,
-    seconds: f64,
-    buffer_kb: u64,
-    statistics: Statistics,
-    end: End,
-    unseen: Vec<CpuId>,
-    purpose: Option<Purpose>,
-}
-
 /// Prepares a recording, and prints what it lacks.
 pub(crate) fn prepare(tracefs: Tracefs, options: &Options) -> Result<Recording, RecordError> {
     let program = std::env::current_exe().ok();
@@ -92,18 +79,6 @@ pub(crate) fn prepare(tracefs: Tracefs, options: &Options) -> Result<Recording, 
 
 impl Command for RecordArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let recorded = self.record()?;
-        complain(&recorded);
-        recorded.complaint().into_iter().chain(recorded.unseen()).for_each(complain);
-        Ok(match recorded.end {
-            End::Command(status) => Exit::Status(status),
-            End::Time | End::Signal => Exit::Success,
-        })
-    }
-}
-
-impl RecordArgs {
-    fn record(&self) -> Result<Recorded, Failure> {
         if output::is_dat(&self.output) && self.events.is_some() {
             return Err(Failure::usage(
                 "a .dat file lacks what late and quota need beside the events. Name another file \
@@ -158,11 +133,18 @@ impl RecordArgs {
                 written.map_err(RecordError::Output)
             })?;
         }
-        let (path, buffer_kb) = (self.output.clone(), recording.buffer_kb());
-        let purpose = self.events;
-        Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen, purpose })
+        let (path, advice) = (self.output.display(), self.advice());
+        complain(format_args!("{path}: {seconds:.2} s, {} events. {advice}", statistics.kept));
+        loss(&statistics, recording.buffer_kb()).iter().for_each(complain);
+        unseen.into_iter().for_each(|cpu| complain(Cause::IdleNotRecorded { cpu }));
+        Ok(match end {
+            End::Command(status) => Exit::Status(status),
+            End::Time | End::Signal => Exit::Success,
+        })
     }
+}
 
+impl RecordArgs {
     fn title(&self) -> String {
         match self.command.as_slice() {
             [] => "tickless record".to_string(),
@@ -172,43 +154,33 @@ impl RecordArgs {
             }
         }
     }
-}
 
-impl Recorded {
-    fn unseen(&self) -> impl Iterator<Item = String> {
-        self.unseen.iter().map(|&cpu| Cause::IdleNotRecorded { cpu }.to_string())
-    }
-
-    fn complaint(&self) -> Option<String> {
-        let Statistics { kept, .. } = self.statistics;
-        let dropped = self.statistics.dropped();
-        if kept + dropped == 0 {
-            return Some("nothing happened, or it ended before it began; record again".to_string());
-        }
-        let larger = size::show(self.buffer_kb * self.statistics.times_larger());
-        (dropped > 0).then(|| {
-            format!(
-                "{dropped} of {} events were dropped, the oldest first: buffers of {} for each \
-                 CPU were too small. Record again with --buffer {larger}, or for less time",
-                kept + dropped,
-                size::show(self.buffer_kb),
-            )
-        })
-    }
-}
-
-impl fmt::Display for Recorded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Recorded { path, seconds, statistics, .. } = self;
-        let path = path.display();
-        write!(f, "{path}: {seconds:.2} s, {} events. ", statistics.kept)?;
-        match self.purpose {
-            Some(Purpose::Late) => write!(f, "See what was late: tickless late {path}"),
-            Some(Purpose::Quota) => write!(f, "Try other limits: tickless quota {path}"),
-            None if output::is_dat(&self.path) => {
-                write!(f, "See what they cost: trace-cmd report -t -i {path} | tickless replay -")
+    fn advice(&self) -> String {
+        let path = self.output.display();
+        match self.events {
+            Some(Purpose::Late) => format!("See what was late: tickless late {path}"),
+            Some(Purpose::Quota) => format!("Try other limits: tickless quota {path}"),
+            None if output::is_dat(&self.output) => {
+                format!("See what they cost: trace-cmd report -t -i {path} | tickless replay -")
             }
-            None => write!(f, "See what they cost: tickless replay {path}"),
+            None => format!("See what they cost: tickless replay {path}"),
         }
     }
+}
+
+/// Returns a message if nothing was recorded, or not all.
+fn loss(statistics: &Statistics, buffer_kb: u64) -> Option<String> {
+    let dropped = statistics.dropped();
+    let all = statistics.kept + dropped;
+    if all == 0 {
+        return Some("nothing happened, or it ended before it began; record again".to_string());
+    }
+    let larger = size::show(buffer_kb * statistics.times_larger());
+    (dropped > 0).then(|| {
+        format!(
+            "{dropped} of {all} events were dropped, the oldest first: buffers of {} for each CPU \
+             were too small. Record again with --buffer {larger}, or for less time",
+            size::show(buffer_kb),
+        )
+    })
 }
