@@ -13,11 +13,8 @@ use tickless_trace::replay::ReplayPolicy;
 #[serde(deny_unknown_fields, default)]
 pub struct Campaign {
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub simulate: Option<Axes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<Axes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<Axes>,
 }
 
@@ -32,21 +29,15 @@ pub struct Axes {
     pub traces: Vec<String>,
     #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Numbers>,
     #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<Clock>,
     #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<ReplayPolicy>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hz: Option<Numbers>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<Numbers>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<NonZeroU32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<NonZeroU32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub inference: Option<bool>,
 }
 
@@ -82,7 +73,8 @@ impl Axes {
     /// and that numbers are in their ranges.
     fn check(&self, kind: Kind) -> Result<(), String> {
         // This cannot fail: axes are numbers and texts.
-        let given = serde_json::to_value(self).unwrap_or_default();
+        let mut given = serde_json::to_value(self).unwrap_or_default();
+        given.as_object_mut().into_iter().for_each(|axes| axes.retain(|_, axis| !axis.is_null()));
         let (required, optional) = kind.axes();
         if let Some(axis) = required.iter().find(|axis| given.get(axis).is_none()) {
             return Err(format!("{axis} is missing"));
