@@ -1,4 +1,4 @@
-//! Builds an [`Event`] from the printed values of its fields.
+//! Builds an [`Event`](super::Event) from the printed values of its fields.
 //!
 //! A field that every kernel prints is required. A field that only some kernels print has a value
 //! for "not printed". This distinguishes a line that was cut off, which is an error, from a line of
@@ -6,7 +6,7 @@
 
 use tickless_core::time::CpuId;
 
-use super::event::{Event, EventKind, Jiffy};
+use super::event::{EventKind, Jiffy};
 use super::fields::{fields, find, hex, number, signed};
 use super::names::Names;
 use super::prefix;
@@ -16,9 +16,13 @@ use super::value::FieldType;
 /// The largest number of fields that are read of an event.
 const FIELDS_MAX: usize = 7;
 
-pub(super) struct Fields<'a> {
+/// The printed values of an event's fields, which are read one after the other.
+pub(super) struct Reading<'a, 'n> {
     kind: EventKind,
     values: [Option<&'a [u8]>; FIELDS_MAX],
+    cpu: CpuId,
+    names: &'n mut Names,
+    next: usize,
 }
 
 /// The indices of the fields of [`EventKind::TimerStart`] from which other fields are computed.
@@ -26,11 +30,16 @@ const EXPIRES: usize = 1;
 const FLAGS: usize = 5;
 const TIMEOUT: usize = 6;
 
-impl<'a> Fields<'a> {
-    pub(super) fn of_text(kind: EventKind, text: &'a [u8]) -> Result<Fields<'a>, Cause> {
-        let mut read = Fields { kind, values: [None; FIELDS_MAX] };
-        let names = kind.fields();
-        if names.is_empty() {
+impl<'a, 'n> Reading<'a, 'n> {
+    pub(super) fn of_text(
+        kind: EventKind,
+        text: &'a [u8],
+        cpu: CpuId,
+        names: &'n mut Names,
+    ) -> Result<Reading<'a, 'n>, Cause> {
+        let mut read = Reading { kind, values: [None; FIELDS_MAX], cpu, names, next: 0 };
+        let known = kind.fields();
+        if known.is_empty() {
             return Ok(read);
         }
         if kind == EventKind::WriteMsr {
@@ -38,7 +47,7 @@ impl<'a> Fields<'a> {
             return Ok(read);
         }
         for (key, word) in fields(text) {
-            if let Some(at) = names.iter().position(|name| name.as_bytes() == key) {
+            if let Some(at) = known.iter().position(|name| name.as_bytes() == key) {
                 read.values[at] = Some(word);
             }
         }
@@ -83,21 +92,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn event(&self, cpu: CpuId, names: &mut Names) -> Result<Event, Cause> {
-        Event::read(&mut Reading { fields: self, cpu, names, next: 0 })
-    }
-}
-
-pub(super) struct Reading<'a, 'n> {
-    fields: &'a Fields<'a>,
-    cpu: CpuId,
-    names: &'n mut Names,
-    next: usize,
-}
-
-impl Reading<'_, '_> {
     pub(super) fn kind(&self) -> EventKind {
-        self.fields.kind
+        self.kind
     }
 
     /// Reads the next field; `None` if it was not recorded, since only some kernels have it.
@@ -118,7 +114,7 @@ impl Reading<'_, '_> {
         at: usize,
         read: impl FnOnce(&[u8], &mut Names) -> Option<T>,
     ) -> Result<Option<T>, Cause> {
-        let Some(word) = self.fields.values[at] else { return Ok(None) };
+        let Some(word) = self.values[at] else { return Ok(None) };
         let (event, field) = (self.kind(), self.kind().fields()[at]);
         read(word, self.names).map(Some).ok_or(Cause::UnreadableField { event, field })
     }
@@ -161,7 +157,7 @@ impl Reading<'_, '_> {
         // Linux include/linux/timer.h.
         const DEFERRABLE: u64 = 1 << 19;
         self.next += 1;
-        let letters = self.fields.values[FLAGS].unwrap_or_default();
+        let letters = self.values[FLAGS].unwrap_or_default();
         Ok(match self.raw_timer_flags() {
             Some(raw) => raw & DEFERRABLE != 0,
             None => letters.split(|&byte| byte == b'|').any(|letter| letter == b"D"),
@@ -171,7 +167,7 @@ impl Reading<'_, '_> {
     /// Returns the number in which the kernel keeps the CPU and the flags of a wheel timer. Older
     /// kernels print it (`0x00300001`).
     fn raw_timer_flags(&self) -> Option<u64> {
-        self.fields.values[FLAGS]?.strip_prefix(b"0x").and_then(hex)
+        self.values[FLAGS]?.strip_prefix(b"0x").and_then(hex)
     }
 
     /// Reads from the flags of clone(2) whether a new thread belongs to the same process.

@@ -3,8 +3,8 @@
 
 use tickless_core::time::{CpuId, Ns};
 
-use super::build::Fields;
-use super::event::EventKind;
+use super::build::Reading;
+use super::event::{Event, EventKind};
 use super::fields::printable;
 use super::header::{Format, Header, Remark, lost_events};
 use super::monotonic::MonotonicOffset;
@@ -93,9 +93,8 @@ impl Reader {
             return self.unknown_event(prefix);
         };
         let &Prefix { task, cpu, context, time, text, .. } = prefix;
-        let built =
-            Fields::of_text(kind, text).and_then(|fields| fields.event(cpu, &mut self.names));
-        let event = match built {
+        let reading = Reading::of_text(kind, text, cpu, &mut self.names);
+        let event = match reading.and_then(|mut reading| Event::read(&mut reading)) {
             Ok(event) => event,
             Err(cause) => return self.skip(cause),
         };

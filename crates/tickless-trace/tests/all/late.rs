@@ -176,20 +176,12 @@ fn planted_causes_are_named_first() {
             assert_eq!(first, Some(cause), "seed {seed}: {late:#?}");
             assert!(late.causes[0].percent > 90.0, "{late:#?}");
             assert_eq!((late.sleeps, late.late), (wells + lates, lates), "{cause}: {late:#?}");
+            for worst in &late.worst {
+                assert_eq!((worst.thread.as_str(), worst.pid, worst.cpu), ("sleeper", SLEEPER, 0));
+                let hops = worst.hops.iter().map(|hop| hop.ns);
+                assert_eq!(hops.sum::<u64>(), worst.late_ns, "{cause}: {worst:?}");
+            }
         }
-    }
-}
-
-#[test]
-fn hops_add_up() {
-    for cause in CAUSES {
-        let mut planted = Plant::new(3);
-        planted.late_sleep(cause, 20_000);
-        let late = planted.explained();
-        let worst = &late.worst[0];
-        assert_eq!((worst.thread.as_str(), worst.pid, worst.cpu), ("sleeper", SLEEPER, 0));
-        assert_eq!(worst.hops.iter().map(|hop| hop.ns).sum::<u64>(), worst.late_ns, "{cause}");
-        assert!(worst.late_ns >= 15_000_000, "{worst:?}");
     }
 }
 
