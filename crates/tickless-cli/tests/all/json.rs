@@ -3,7 +3,7 @@
 
 use crate::run::{fails, file, fits, json, page, prints, tickless};
 use crate::study::quick;
-use crate::support::{sample_text, text_without};
+use crate::support::{sample_text, text_without, twice};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,31 +64,12 @@ pub fn compare(section: &str, documents: &[Value]) {
     }
 }
 
-fn a_damaged_sleeper() -> String {
-    let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
-    for at in 1..50_u64 {
-        let due = (at + 1) * 1_000_000;
-        let armed = format!(
-            " a-7 [000] d..1.  0.{at:03}010: hrtimer_start: hrtimer=01 function=hrtimer_wakeup \
-             expires={due} softexpires={due} mode=ABS was_armed=0\n \
-             a-7 [000] d..1.  0.{at:03}011: write_msr: 6e0, value 1\n"
-        );
-        text += &armed.repeat(2);
-        text += &format!(
-            " <idle>-0 [000] d.h1.  0.{:03}001: hrtimer_expire_entry: hrtimer=01 \
-             function=hrtimer_wakeup now={due}\n",
-            at + 1
-        );
-    }
-    text
-}
-
 /// Method: a rich trace, one with overlapping periods, one of a single line where every field that
 /// may be null is null, and one that cannot have happened.
 #[test]
 fn replay_prints_what_is_documented() {
     file("single.txt", "# a\n a-1 [000]  1.000001: hrtimer_cancel: hrtimer=00ab\n");
-    file("damaged.txt", a_damaged_sleeper());
+    file("damaged.txt", twice(&sample_text("pipe-two-cpus")));
     let traces =
         ["traces/idle.txt.gz", "traces/two-groups-aligned.txt.gz", "single.txt", "damaged.txt"];
     let mut documents = traces.map(|trace| json(&format!("replay {trace}"))).to_vec();

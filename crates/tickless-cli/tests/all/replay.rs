@@ -2,7 +2,7 @@
 //! width of tables, and a closed output.
 
 use crate::run::{Ended, PROGRAM, fails, file, fits, json, page, path, prints, program, tickless};
-use crate::support::{SAMPLES, sample_text, text_without};
+use crate::support::{SAMPLES, sample_text, text_without, twice};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -163,9 +163,7 @@ fn each_cause_of_damage_is_reported_once() {
 #[test]
 fn strict_exits_3_unless_the_replay_agrees_with_a_sound_recording() {
     let text = sample_text("pipe-two-cpus");
-    let line = |line: &str| line.to_string() + "\n";
-    let twice = |text: &str| if text.starts_with('#') { line(text) } else { line(text).repeat(2) };
-    file("twice.txt", text.lines().map(twice).collect::<String>());
+    file("twice.txt", twice(&text));
     file("no-writes.txt", text_without(&sample_text("pipe-one-cpu"), "write_msr"));
     let sample = "replay traces/pipe-one-cpu.txt.gz";
     for (line, messages, shown) in [

@@ -150,6 +150,12 @@ pub fn hrtimer_start(timer: &str, expiry_us: u64, rest: &str) -> String {
     format!("hrtimer_start: hrtimer={timer} function=f expires={ns} softexpires={ns}{rest}")
 }
 
+/// Returns the text with each event twice.
+pub fn twice(text: &str) -> String {
+    let copies = |line: &str| format!("{line}\n").repeat(if line.starts_with('#') { 1 } else { 2 });
+    text.lines().map(copies).collect()
+}
+
 pub fn text_without(text: &str, word: &str) -> String {
     let kept = text.lines().filter(|line| !line.contains(word));
     kept.fold(String::new(), |text, line| text + line + "\n")
