@@ -60,12 +60,6 @@ impl Numbers {
     }
 }
 
-impl From<u64> for Numbers {
-    fn from(number: u64) -> Numbers {
-        Numbers { ranges: vec![(number, number)] }
-    }
-}
-
 impl TryFrom<Written> for Numbers {
     type Error = String;
 
