@@ -27,7 +27,12 @@ pub(super) fn page(prediction: &Prediction) -> io::Result<String> {
             section { h2 { "By limit" } (delayed) (stood) }
             section {
                 h2 { "All settings" }
-                (table(prediction))
+                div.scroll { table.cells {
+                    thead { tr { @for name in HEADER { th scope="col" { (name) } } } }
+                    tbody { @for setting in &prediction.settings {
+                        tr { @for cell in cells(setting) { td { (cell) } } }
+                    } }
+                } }
                 p { (EXPLAINED) }
             }
             section {
@@ -74,15 +79,4 @@ fn curve(
     let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Linear };
     let shape = Shape::Curve { x: axis("limit in CPUs"), y: axis(label), lines };
     sheet::picture(World::Sim, &Plot { id, title: label.to_string(), shape })
-}
-
-fn table(prediction: &Prediction) -> Markup {
-    html! {
-        div.scroll { table.cells {
-            thead { tr { @for name in HEADER { th scope="col" { (name) } } } }
-            tbody { @for setting in &prediction.settings {
-                tr { @for cell in cells(setting) { td { (cell) } } }
-            } }
-        } }
-    }
 }

@@ -1,7 +1,9 @@
 //! Prints the replays of several traces as a table, with a row for each and a total.
 
+use super::show::known;
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
+use std::path::Path;
 use tickless_trace::replay::Summary;
 
 impl Results for [Summary] {
@@ -10,14 +12,14 @@ impl Results for [Summary] {
         let mut header = vec!["trace", "s", "armed", "expired", "recorded"];
         header.extend(first.policies.iter().map(|result| result.policy));
         let mut table = bare(&header, 1);
-        let rows: Vec<Vec<Option<f64>>> = self.iter().map(numbers).collect();
-        for (numbers, summary) in rows.iter().zip(self) {
-            let file = std::path::Path::new(&summary.trace.file);
+        for summary in self {
+            let file = Path::new(&summary.trace.file);
             let name = file.file_name().unwrap_or(file.as_os_str());
-            table.add_row(row(&name.to_string_lossy(), numbers));
+            table.add_row(row(&name.to_string_lossy(), summary.trace.seconds, counts(summary)));
         }
-        let sum = |at: usize| rows.iter().map(|row| row[at]).sum::<Option<f64>>();
-        table.add_row(row("total", &(0..rows[0].len()).map(sum).collect::<Vec<_>>()));
+        let seconds = self.iter().map(|summary| summary.trace.seconds).sum();
+        let sum = |at: usize| self.iter().map(|summary| counts(summary)[at]).sum();
+        table.add_row(row("total", seconds, (0..counts(first).len()).map(sum).collect()));
         write_table(&table, out)?;
         paragraph(out, "", "Recorded, and under each policy: writes of the timer devices.")
     }
@@ -34,20 +36,13 @@ impl Results for [Summary] {
     }
 }
 
-/// Returns the numbers of a row: seconds, timers armed and expired, and writes of timer devices,
-/// recorded and under each policy.
-fn numbers(summary: &Summary) -> Vec<Option<f64>> {
-    let Summary { trace, operations, policies, .. } = summary;
+/// Returns how many timers were armed and expired, and the writes of timer devices, recorded and
+/// under each policy.
+fn counts(Summary { trace, operations, policies, .. }: &Summary) -> Vec<Option<u64>> {
     let counts = [Some(operations.start), Some(operations.expire), trace.recorded.device_writes];
-    let writes = policies.iter().map(|result| Some(result.device_writes));
-    let counts = counts.into_iter().chain(writes).map(|count| Some(count? as f64));
-    [Some(trace.seconds)].into_iter().chain(counts).collect()
+    counts.into_iter().chain(policies.iter().map(|result| Some(result.device_writes))).collect()
 }
 
-fn row(name: &str, numbers: &[Option<f64>]) -> Vec<String> {
-    let text = |(at, number): (usize, &Option<f64>)| {
-        let decimals = if at == 0 { 2 } else { 0 };
-        number.map_or("-".to_string(), |number| format!("{number:.decimals$}"))
-    };
-    [name.to_string()].into_iter().chain(numbers.iter().enumerate().map(text)).collect()
+fn row(name: &str, seconds: f64, counts: Vec<Option<u64>>) -> impl Iterator<Item = String> {
+    [name.to_string(), format!("{seconds:.2}")].into_iter().chain(counts.into_iter().map(known))
 }

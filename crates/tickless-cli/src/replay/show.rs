@@ -237,7 +237,7 @@ fn distinction(other: &Comparison, kernel: &str) -> String {
     }
 }
 
-fn known(value: Option<u64>) -> String {
+pub(super) fn known(value: Option<u64>) -> String {
     value.map_or("-".to_string(), |value| value.to_string())
 }
 
