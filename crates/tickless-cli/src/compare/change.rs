@@ -15,9 +15,9 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-/// Returns whether a larger value of a figure is worse: it is for a cost, such as a time, a count of
-/// operations, or a share of a CPU; it is not for an amount of work done, an evenness, or a distance.
-/// `None` if neither is worse, as for a ratio of two other figures.
+/// Returns whether a larger value of a figure is worse: true for a cost, such as a time, a count of
+/// operations, or a share of a CPU; false for an amount of work done, an evenness, or a distance;
+/// `None` for a figure of which neither is worse, such as a ratio of two others.
 fn is_cost(figure: &str, unit: &str) -> Option<bool> {
     match unit {
         "jobs/min" | "reads/s" | "least/most" => Some(false),
