@@ -94,7 +94,7 @@ impl Threads {
         let Ok(threads) = fs::read_dir("/proc/self/task") else {
             return Threads::default();
         };
-        // A thread may end while its files are read. Then it is left out.
+        // A thread may end while its files are read. Such a thread is left out.
         let look =
             |thread: fs::DirEntry| Some((thread.file_name(), of_thread(&thread.path(), names)?));
         Threads(threads.flatten().filter_map(look).collect())

@@ -199,8 +199,8 @@ mod tests {
 
     const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
 
-    /// Returns a result in which every text from outside the program contains markup, to test that
-    /// the page escapes it.
+    /// Returns the result of a study in which every text from outside the program contains markup,
+    /// to test that the page escapes it.
     fn study(name: &'static str, world: World) -> StudyResult {
         let request = Request::new(world, Effort::Quick, 0);
         let mut study = StudyResult::new(name, &request, HOSTILE);

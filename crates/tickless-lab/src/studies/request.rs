@@ -60,7 +60,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns the argument for this effort. `Brief` is treated like `Normal`.
+    /// Returns the argument that belongs to this effort. For `Brief`, returns `normal`.
     pub fn pick<T>(self, quick: T, normal: T, full: T) -> T {
         match self {
             Effort::Quick => quick,

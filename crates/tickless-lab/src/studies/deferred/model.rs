@@ -4,8 +4,8 @@
 //! The machine has two cores and a real-time kernel. A task of high priority sleeps for a
 //! millisecond at a time, like cyclictest: one task that may run on either CPU (*unbound*), or one
 //! task on each CPU (*bound*). Each CPU has ticks, a coarse timer that expires occasionally, and an
-//! expiry thread that fires it. Before, every tick wakes that thread; after, only an expired timer
-//! does.
+//! expiry thread that fires it. Before (without the mechanism), every tick wakes that thread; after
+//! (with it), only an expired timer does.
 //!
 //! Only the directions of the changes were published: for an unbound task, the average latency
 //! falls; for bound tasks it stays; the maxima stay. The published "22 to 70 us" is a range of

@@ -184,7 +184,7 @@ impl Scene {
                 fired.restart_range(deadline, deadline);
             })
             .pinned(base);
-        // This fails only for a base that does not exist.
+        // Arming fails only on a base that does not exist.
         let _ = timeout.start_at(first);
         timeout
     }

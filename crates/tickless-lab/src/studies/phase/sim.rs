@@ -1,4 +1,4 @@
-//! The simulated run of the study: its figures, plots, answers and notes.
+//! The simulated run of the study `phase`: its figures, plots, answers and notes.
 
 use super::NEEDS;
 use super::model::{self, GroupPlan};

@@ -45,7 +45,7 @@ pub(super) trait Throttled {
     fn check(&mut self) -> Result<(), LabError>;
 }
 
-/// For a worker in a cgroup. The kernel throttles it, so there is nothing to do.
+/// For a worker in a cgroup, which the kernel throttles: `check` has nothing to do.
 impl Throttled for () {
     fn check(&mut self) -> Result<(), LabError> {
         Ok(())

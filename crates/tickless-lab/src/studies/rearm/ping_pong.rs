@@ -149,7 +149,7 @@ impl Player {
     /// Arms the guard, waits for a byte and cancels the guard. Returns whether a byte has arrived.
     fn wait(&mut self) -> Result<bool, LabError> {
         if let Some((guard, after)) = &self.guard {
-            // This fails only after a shut-down, and there is none.
+            // Arming fails only after a shut-down, and there is none.
             let _ = guard.start(*after);
         }
         let read = self.from.read(&mut [0]).map_err(LabError::system(PIPE))?;
@@ -174,7 +174,7 @@ impl Taken {
         seconds * 1e6 / f64::from(self.trips)
     }
 
-    /// Converts a count of the whole run to one per round trip.
+    /// Converts a count of the whole run to the count per round trip.
     pub fn count(&self, count: u64) -> f64 {
         count as f64 / f64::from(self.trips)
     }

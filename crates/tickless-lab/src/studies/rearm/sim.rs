@@ -1,4 +1,4 @@
-//! The simulated run of the study: its figures, plots, answers and notes.
+//! The simulated run of the study `rearm`: its figures, plots, answers and notes.
 
 use super::{NEEDS, STUDY, model};
 use crate::LabError;

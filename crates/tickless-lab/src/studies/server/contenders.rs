@@ -150,7 +150,8 @@ impl Wheels {
     fn start(&self, timer: &Timer, base: Option<CpuId>, after: Ns) {
         let now = tickless_machine::platform::now();
         let options = Options { pinned: base, ..Options::default() };
-        // These timers are not shut down before their connection is closed.
+        // Arming fails only after a shut-down, and these timers are shut down with their
+        // connection.
         let _ = timer.start(Window::at(now.after(after)), now, options);
     }
 }

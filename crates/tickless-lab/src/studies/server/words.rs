@@ -275,7 +275,7 @@ impl Barriers for SimBarriers {
 pub struct BiasedLock<T> {
     bias: Line<Bias<SimBarriers>>,
     guarded: GuardedLines,
-    /// Never contended, because only the holder of the lock locks it.
+    /// This mutex is never contended, because only the holder of the biased lock locks it.
     data: Mutex<T>,
 }
 
