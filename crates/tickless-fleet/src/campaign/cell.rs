@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-/// A cell: its kind and its parameters. A parameter that the kind does not have is `None`.
+/// A cell (one computation): its kind and parameters. Parameters that the kind lacks are `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Cell {
     pub kind: Kind,

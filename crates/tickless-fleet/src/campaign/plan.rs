@@ -94,8 +94,8 @@ impl Plan {
         self.axes().map(count).fold(0, u64::saturating_add)
     }
 
-    /// Returns the cell of this number; `None` if the combination has a policy that its study does
-    /// not know, or has the same values as that of a smaller number.
+    /// Returns the cell of this number; `None` if the cell has a policy that its study does not
+    /// know, or the same values as the cell of a smaller number.
     pub fn cell(&self, mut number: u64) -> Option<Cell> {
         for (table, axes) in self.axes() {
             let lengths = table.lengths(axes);
