@@ -11,7 +11,7 @@ pub(super) enum Verdict {
     Same,
     Grew,
     Shrank,
-    /// The figure differs, but it was measured too few times for a spread.
+    /// The figure differs, but it was measured too few times to know its spread.
     Unknown,
 }
 

@@ -192,8 +192,7 @@ fn claims(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a mark for a result inside or outside of its expected range; empty for a result without
-/// one.
+/// Returns a mark for a result inside or outside of its expected range; empty without such a range.
 fn verdict(cell: &Cell) -> &'static str {
     match cell.inside {
         Some(true) => " ok",
