@@ -28,7 +28,7 @@ pub(crate) type OnReturn = Rc<dyn Fn()>;
 
 #[derive(Default, Debug)]
 pub(crate) struct Counter {
-    /// The time at which the device will have served all reads so far.
+    /// The time at which this counter will have served all reads so far.
     pub free: Ps,
     pub reads: u64,
 }
@@ -88,7 +88,7 @@ pub(crate) enum Turn {
     Now,
     /// Other CPUs must act before this CPU.
     Wait,
-    /// The CPU may not act before it has handled an interrupt that is due.
+    /// The CPU may not act now: it must first handle an interrupt that is due.
     Interrupt,
 }
 

@@ -238,7 +238,7 @@ impl Kernel {
         }
     }
 
-    /// If the current task is a fair task, ends its turn: makes the CPU choose again when it
+    /// If the current task is a fair task, ends its turn: makes the CPU choose a task again when it
     /// returns from the interrupt.
     pub(super) fn share_fairly(&self) {
         let mine = &self.cpus[engine::here().index()];

@@ -29,7 +29,7 @@ const NS_MAX: f64 = 1_000.0;
 /// The largest fraction of a transfer that its request may take. The line still has to travel from
 /// its owner to the core that requests it.
 const REQUEST_SHARE_MAX: f64 = 0.8;
-/// The steps of the bisection: enough to find a price to a thousandth of a nanosecond.
+/// The number of steps of a bisection: enough to find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
 
 pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
