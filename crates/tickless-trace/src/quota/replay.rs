@@ -174,7 +174,8 @@ impl Quota {
 struct Replay<'a> {
     demand: &'a Demand,
     place: Place,
-    /// For each piece by thread and number: the threads that it wakes, and after how much work.
+    /// For each piece of work, by thread and number: the threads that it wakes, and after how much
+    /// work.
     wakes: HashMap<(usize, usize), Vec<(Ns, usize)>>,
     threads: Vec<Thread>,
     cpus: Vec<Cpu>,

@@ -1,4 +1,4 @@
-//! Modes, clocks and contexts of events: values of one byte.
+//! Values of one byte in events: timer modes, clocks, and what the CPU was executing.
 
 use super::fields::number;
 

@@ -85,7 +85,7 @@ pub(super) fn measure(
     let ticks = tick_expiries(records, names);
     let of_events = readings.as_ref().and_then(Readings::hz);
     let of_header = header_hz.map(|value| Hz { value });
-    // The header is wrong if the events contradict it and show another rate.
+    // The header's HZ is wrong if the events contradict it and show another rate.
     let is_wrong = |hz: &Hz| {
         let agrees = readings.as_ref().is_some_and(|readings| readings.agree_with(hz.value));
         of_events.is_some() && !agrees

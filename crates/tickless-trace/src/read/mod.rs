@@ -102,7 +102,7 @@ impl Trace {
         }
     }
 
-    /// Reads a trace from `input`. Messages about it call it `path`.
+    /// Reads a trace from `input`. Error messages name the trace `path`.
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
         let read = open::open(input).and_then(|lines| reader::read(path, lines));
         read.map_err(|why| TraceError { path: path.to_owned(), why })

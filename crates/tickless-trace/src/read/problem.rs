@@ -136,8 +136,9 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns whether the kernel cannot have recorded these events, or too many of them are
-    /// missing. A replay of such a trace does not show what the kernel would have done.
+    /// Returns whether this problem means that the trace is damaged: the kernel cannot have
+    /// recorded such events, or too many are missing. A replay of such a trace does not show what
+    /// the kernel would have done.
     pub fn is_damage(&self) -> bool {
         // The percentage of pairs (entry and exit of a callback or interrupt) of which one half may
         // be missing: a single lost line hardly changes a replay.

@@ -1,5 +1,5 @@
-//! Turns the lines of a text into a [`Trace`]. Each becomes a record, a fact of the header, or a
-//! counted problem.
+//! Turns the lines of a text into a [`Trace`]. Each line becomes a record, a fact of the header, or
+//! a counted problem.
 
 use tickless_core::time::{CpuId, Ns};
 

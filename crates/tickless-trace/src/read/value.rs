@@ -41,7 +41,7 @@ field_types! {
     Option<u32>: |word, _| small(word).map(|value| Some(value).filter(|value| *value != u32::MAX));
     Option<bool>: |word, _| number(word).map(|value| Some(value != 0)), or |_| None;
     Ns: |word, _| number(word).map(Ns);
-    // Early in boot, kernels print `(____ptrval____)` for every address. It is unreadable.
+    // Early in boot, kernels print `(____ptrval____)` for every address, which is unreadable.
     TimerAddr: |word, _| hex(word.strip_prefix(b"0x").unwrap_or(word)).map(TimerAddr);
     Jiffy: |word, _| number(word).map(Jiffy);
     CpuId: |word, _| number(word).and_then(cpu_id), or |cpu| cpu;

@@ -48,7 +48,7 @@ pub(super) fn write(tracefs: &Path, instance: &Path, file: &File) -> Result<(), 
     write_buffers(&head, &buffers, page, BufWriter::new(file)).map_err(RecordError::Output)
 }
 
-/// Writes the head, the table of where each CPU's pages are, and the pages.
+/// Writes the file's head, a table with the position of each CPU's pages, and the pages.
 fn write_buffers(
     head: &[u8],
     buffers: &[PathBuf],
@@ -103,7 +103,7 @@ fn put(head: &mut Vec<u8>, text: &[u8]) {
     head.extend(text);
 }
 
-/// Returns the formats of the events that an instance records, by their systems.
+/// Returns the formats of the events that an instance records, by system (such as `timer`).
 fn formats(instance: &Path) -> io::Result<BTreeMap<String, Vec<Vec<u8>>>> {
     let mut systems: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     for system in fs::read_dir(instance.join("events"))?.flatten() {

@@ -1,4 +1,4 @@
-//! Why nothing was recorded, and what to do about it.
+//! The errors of a recording: why nothing was recorded, and what to do about it.
 
 use std::io;
 use thiserror::Error;

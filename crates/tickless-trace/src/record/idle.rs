@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use tickless_core::time::CpuId;
 
-/// How often the idle thread of each CPU has stopped its tick.
+/// How often the idle thread of each CPU has stopped the CPU's tick.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IdleStops(BTreeMap<u16, u64>);
 

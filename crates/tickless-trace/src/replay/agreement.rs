@@ -61,7 +61,7 @@ pub struct Comparison {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The recorded counts fit the kernel's policy, and not this one.
+    /// The recorded counts fit the kernel's policy, and do not fit this policy.
     RuledOut,
     /// Both policies fit the recorded counts equally well.
     CannotTell,

@@ -293,8 +293,8 @@ impl<'s> Engine<'s> {
             let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
             for op in &mut ops[part] {
                 match op.take() {
-                    // If a callback restarts its own timer, the handler does so when the callback
-                    // has returned.
+                    // A callback that restarts its own timer returns that request, which the core
+                    // performs.
                     Some(Op::Start(place)) if self.script_start(place).timer == firing.task => {
                         result = CallbackResult::Restart(self.script_start(place).window);
                     }
@@ -355,8 +355,8 @@ impl<'s> Engine<'s> {
         };
     }
 
-    /// Performs an inferred operation. Its device writes are counted separately, because the trace
-    /// does not show them.
+    /// Performs an inferred operation (one without a record). Counts its device writes separately,
+    /// because the trace does not show them.
     fn inferred(&self, cpu: CpuId, operation: impl FnOnce()) {
         let before = self.device(cpu);
         operation();

@@ -12,7 +12,7 @@ use crate::read::{Family, Hz, Trace};
 use serde::Serialize;
 use tickless_core::time::Tick;
 
-/// What a kind of tick would have cost, under the policy of the recording kernel.
+/// What ticks of one rate, stopped on idle CPUs or not, would have cost under the kernel's policy.
 #[derive(Debug, Serialize)]
 pub struct TickResult {
     pub hz: u32,

@@ -67,8 +67,8 @@ impl Interrupt {
         Interrupt { moment, now: moment.0, due, ops, ends, callback }
     }
 
-    /// Returns whether this record of the same CPU belongs to the interrupt. `now` is the current
-    /// time with which the handler expired a timer.
+    /// Returns whether this record of the interrupt's CPU belongs to the interrupt. `now` is the
+    /// current time with which the handler expired a timer.
     pub(super) fn holds(&self, record: &Record, at: Ns, now: Option<Ns>) -> bool {
         if record.context.in_hard_irq() == Some(false) {
             return false;
