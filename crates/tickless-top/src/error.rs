@@ -1,4 +1,4 @@
-//! Why nothing can be counted, and what to do about it.
+//! The errors of this crate: why nothing can be counted, and what to do about it.
 
 use thiserror::Error;
 
