@@ -15,10 +15,10 @@
 //! not fire yet, as Linux does. Call this timer F. A timer T behind F is held back even if T's own
 //! soft expiry has passed. This causes no wakeup: F must fire no later than T must, and the pass
 //! that fires F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same as
-//! if T were not held back; only if F is cancelled or moved can T need a wakeup of its own. (Test:
-//! `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers of four kinds of slack, 20,000
-//! started per second, wakeups per second held back / not held back: none cancelled 8362 / 8362,
-//! half 4752 / 4682, nine of ten 1334 / 1233.)
+//! if T were not held back; only if F is cancelled or moved can T need a wakeup of its own.
+//! (Simulated, one-shot timers of four kinds of slack, 20,000 started per second, wakeups per
+//! second held back / not held back: none cancelled 8362 / 8362, half 4752 / 4682, nine of ten
+//! 1334 / 1233.)
 //!
 //! To hold no timer back, each node would have to store the smallest soft expiry in its subtree.
 //! That takes 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or

@@ -1,4 +1,4 @@
-//! The precise queue: random histories against a sorted list (W6), and a test for each guarantee.
+//! W6 on the precise queue: random histories against a sorted list.
 
 use crate::support::random::{Random, with_seeds};
 use std::ptr::NonNull;
@@ -29,12 +29,6 @@ impl Timers {
 
 fn window(soft: u64, hard: u64) -> Window {
     Window { soft: Ns(soft), hard: Ns(hard) }
-}
-
-/// Pops all timers that may fire at `now`. Returns their indices in order.
-fn fire(queue: &mut Queue, timers: &Timers, now: u64) -> Vec<usize> {
-    let popped = std::iter::from_fn(|| queue.pop_expired(Ns(now))).take(timers.links.len() + 1);
-    popped.map(|node| timers.index(node)).collect()
 }
 
 #[derive(Default)]
@@ -159,35 +153,4 @@ fn history(seed: u64) {
         let expected = twin.pending.iter().map(|&(window, _, timer)| (window, timer));
         assert!(expected.eq(shown), "timers");
     }
-}
-
-/// Goal: holding timers back behind one that may not fire yet costs no wakeup.
-/// Method: compare with a list that fires everything whose soft expiry has passed.
-#[test]
-fn queue_holding_back_costs_no_wakeup() {
-    let count = if cfg!(miri) { 30 } else { 300 };
-    with_seeds(if cfg!(miri) { 2 } else { 50 }, |seed| {
-        let mut random = Random::new(seed);
-        let timers = Timers::new(count);
-        let mut queue = Queue::new();
-        let mut list = Vec::new();
-        for timer in 0..count {
-            let soft = random.below(10_000);
-            let slack = random.pick(&[0, 50, soft / 10, 3_000]);
-            queue.insert(timers.node(timer), window(soft, soft + slack));
-            list.push((soft, soft + slack));
-        }
-        let mut wakeups = Vec::new();
-        while let Some(Window { hard: Ns(now), .. }) = queue.first() {
-            wakeups.push(now);
-            assert!(!fire(&mut queue, &timers, now).is_empty(), "a wakeup for nothing");
-            assert!(wakeups.len() <= count, "fired what is not queued");
-        }
-        let mut wakeups_of_list = Vec::new();
-        while let Some(now) = list.iter().map(|&(_, hard)| hard).min() {
-            wakeups_of_list.push(now);
-            list.retain(|&(soft, _)| soft > now);
-        }
-        assert_eq!(wakeups, wakeups_of_list);
-    });
 }
