@@ -9,8 +9,6 @@ use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Deferral, FiresIn, Options, Settings, WheelEvents};
 use tickless_core::queues::wheel::Wakes;
-use tickless_core::rearm::Limits;
-use tickless_core::time::Ns;
 
 const IN_THREAD: Options =
     Options { fires_in: FiresIn::Thread, wakes: Wakes::Yes, pinned: None, pending: PENDING };
@@ -314,21 +312,4 @@ fn a_panic_does_not_lose_a_call() {
     scene.go(ms(20));
     assert_eq!(collect(&scene), (vec![], Call::Thread), "the thread does not count as running");
     assert_eq!(fire(&scene), [0]);
-}
-
-/// Goal: a timer that keeps arming itself for the past does not delay the call of the thread.
-#[test]
-fn a_timer_that_keeps_restarting_does_not_delay_the_thread() {
-    let limits = Limits { passes: 5, backoff_max: Ns::ZERO, ..Limits::NONE };
-    let settings = Settings { deferral: Deferral::OnExpiry, limits, ..Settings::default() };
-    let scene = Scene::new(settings, 2);
-    let (always, coarse) = (scene.timer(Family::Precise, 0), scene.timer(Family::Coarse, 1));
-    scene.start(&always, HERE, ms(10));
-    scene.start(&coarse, HERE, ms(10));
-    scene.go(ms(20));
-    let collected = collect_with(&scene, |firing| CallbackResult::Restart(exactly(firing.now)));
-    assert_eq!(collected, (vec![0; 5], Call::Thread));
-    assert_eq!(scene.armed(HERE), Some(ms(20)), "for now");
-    assert_eq!(scene.bases.view(HERE).unwrap().device.hangs, 0);
-    assert_eq!(fire(&scene), [1]);
 }
