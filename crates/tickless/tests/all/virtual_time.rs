@@ -1,7 +1,7 @@
 //! Virtual time: which timers fire, in which order, and what callbacks may do to the clock.
 
 use crate::support::woken::calls;
-use crate::support::{Log, MS, Place, Rng, seed, shared_count};
+use crate::support::{Log, MS, Rng, seed};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::driver::CpuId;
 use tickless::time::Instant;
-use tickless::{HrTimer, Timeout, Timers, VirtualTime};
+use tickless::{Timeout, Timers, VirtualTime};
 
 /// Method: thousands of timers on three bases, armed at different times for a few instants.
 #[test]
@@ -91,27 +91,6 @@ fn a_callback_may_move_the_clock() {
     assert_eq!((time.timers().stats().panics, time.now() - begin), (0, MS * 7));
     time.advance(MS * 5);
     assert_eq!(log.take(), [("second", Duration::ZERO), ("third", Duration::ZERO)]);
-}
-
-/// Goal: X2 (no overlap) on virtual time.
-#[test]
-fn a_callback_that_moves_the_clock_does_not_overlap_itself() {
-    let time = Arc::new(VirtualTime::new());
-    let (clock, place) = (Arc::clone(&time), Place::<HrTimer>::empty());
-    let (own, depth) = (place.clone(), AtomicU64::new(0));
-    let (calls, counted) = shared_count();
-    place.put(time.timers().hrtimer(move |_| {
-        assert_eq!(depth.fetch_add(1, Ordering::Relaxed), 0, "overlaps itself");
-        if counted.fetch_add(1, Ordering::Relaxed) < 3 {
-            own.with(|timer| timer.start(MS)).unwrap();
-            clock.advance(MS * 2);
-        }
-        depth.fetch_sub(1, Ordering::Relaxed);
-    }));
-    place.with(|timer| timer.start(MS)).unwrap();
-    time.advance(MS * 10);
-    assert_eq!((calls.load(Ordering::Relaxed), time.timers().stats().panics), (4, 0));
-    drop(place.take());
 }
 
 /// Goal: X2 (no overlap) with two threads that advance one clock.
