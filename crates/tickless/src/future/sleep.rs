@@ -139,23 +139,3 @@ impl CoarseSleep {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg(target_pointer_width = "64")]
-    fn sleeps_have_the_documented_sizes() {
-        assert_eq!((size_of::<Sleep>(), size_of::<CoarseSleep>()), (96, 88));
-        let over = size_of::<super::super::Timeout<std::future::Ready<u64>, super::CoarseSleep>>()
-            - size_of::<std::future::Ready<u64>>();
-        assert!(over <= 160, "{over} bytes over the future that it wraps");
-        type Ready = std::future::Ready<u64>;
-        let over = size_of::<super::super::DeadlineScope<Ready>>() - size_of::<Ready>();
-        assert_eq!(over, 104);
-        fn is_send_and_sync<T: Send + Sync>() {}
-        is_send_and_sync::<Sleep>();
-        is_send_and_sync::<CoarseSleep>();
-    }
-}

@@ -4,6 +4,8 @@ use std::error::Error;
 use tickless::callback::{Cancel, StartError, Started};
 use tickless::clock::ClockSource;
 use tickless::driver::{CpuId, StartTimersError};
+use tickless::embed::{PinnedHrTimer, PinnedTimeout};
+use tickless::future::{self, CoarseSleep, DeadlineScope, Sleep};
 use tickless::local::{Key, LocalError};
 use tickless::periodic::{Missed, PeriodError};
 use tickless::policy::{Policy, PushOut};
@@ -22,6 +24,8 @@ fn handles_are_send_and_sync() {
     anywhere::<Builder>();
     anywhere::<Stats>();
     anywhere::<StartTimersError>();
+    anywhere::<Sleep>();
+    anywhere::<CoarseSleep>();
     fn sent<T: Send>() {}
     sent::<LocalTimers<std::cell::Cell<u8>>>();
     sent::<Fired<'_>>();
@@ -74,8 +78,14 @@ fn errors_state_what_to_do() {
 
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn handles_have_the_documented_sizes() {
-    assert_eq!(size_of::<tickless::Timeout>(), 24);
-    assert_eq!(size_of::<tickless::HrTimer>(), 24);
-    assert_eq!(size_of::<tickless::Periodic>(), 64);
+fn types_have_the_documented_sizes() {
+    assert_eq!((size_of::<Timeout>(), size_of::<HrTimer>(), size_of::<Periodic>()), (24, 24, 64));
+    type Callback = fn(&mut Fired<'_>);
+    assert_eq!(size_of::<PinnedTimeout<Callback>>(), 56 + size_of::<Callback>());
+    assert_eq!(size_of::<PinnedHrTimer<Callback>>(), 64 + size_of::<Callback>());
+    assert_eq!((size_of::<Sleep>(), size_of::<CoarseSleep>()), (96, 88));
+    type Inner = std::future::Ready<u64>;
+    let over = size_of::<future::Timeout<Inner, CoarseSleep>>() - size_of::<Inner>();
+    assert!(over <= 160, "{over} bytes over the future that it wraps");
+    assert_eq!(size_of::<DeadlineScope<Inner>>() - size_of::<Inner>(), 104);
 }

@@ -34,17 +34,6 @@ fn pinned_timers_work_like_other_timers() {
     time.assert_idle();
 }
 
-#[test]
-#[cfg(target_pointer_width = "64")]
-fn pinned_timers_have_the_documented_sizes() {
-    struct Own(#[expect(dead_code, reason = "it is there for its size")] Box<u64>);
-    impl OnFire for Own {
-        fn fired(&mut self, _: &mut Fired<'_>) {}
-    }
-    assert_eq!(size_of::<PinnedTimeout<Own>>(), 56 + 8);
-    assert_eq!(size_of::<PinnedHrTimer<Own>>(), 64 + 8);
-}
-
 pin_project_lite::pin_project! {
     /// A struct that the callback of its own timer references.
     struct Circle {
