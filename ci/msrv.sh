@@ -28,7 +28,7 @@ version=$(named crates/tickless/Cargo.toml)
 if have "$version"; then
   RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --target-dir target/msrv \
     -p tickless-core -p tickless -p tickless-capi \
-    --features tickless/tokio-time,tickless/stream,tickless/tracing,tickless/metrics
+    --features tickless/tokio-time,tickless/tracing,tickless/metrics
   echo "the library builds with Rust $version"
 fi
 

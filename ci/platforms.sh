@@ -45,7 +45,7 @@ fi
 export RUSTFLAGS="--cfg tickless_portable ${RUSTFLAGS:-}"
 library=(-p tickless --lib)
 cargo test --locked -q "${library[@]}" --test all --target-dir target/portable
-cargo clippy --locked -q "${library[@]}" --examples --features stream,tokio-time \
+cargo clippy --locked -q "${library[@]}" --examples --features tokio-time \
   --target-dir target/portable -- -D warnings
 export RUSTFLAGS=${RUSTFLAGS#--cfg tickless_portable }
 for target in x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-{msvc,gnu}; do
@@ -54,7 +54,7 @@ for target in x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-{msvc,g
     continue
   fi
   cargo check --locked -q --target "$target" "${library[@]}" --examples \
-    --features stream,tokio-time
+    --features tokio-time
   echo "$target: ok"
 done
 
@@ -90,7 +90,7 @@ timeout 900 cargo test --locked -q --target "$target" \
 # as a child, which would run without the emulator; and two whose sleeps end before the emulated
 # program has polled them.
 timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
-  --features stream,tokio-test-util --test all --test tokio_time -- \
+  --features tokio-test-util --test all --test tokio_time -- \
   --skip a_failure_prints_its_seed \
   --skip a_program_ends_with_timers_in_statics --skip timers_are_kept_when_calls_are_refused \
   --skip a_drop_that_would_never_end_aborts --skip a_limit_on_threads_is_an_error \
@@ -100,7 +100,7 @@ timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
 # shows no weak ordering; the models check the orderings (ci/models.sh).
 for processor in max cortex-a57; do
   QEMU_CPU=$processor TICKLESS_SECONDS=15 timeout 300 cargo test --locked -q --target "$target" \
-    -p tickless --features stream,tokio-time --test stress --test all -- deferred_expiry \
+    -p tickless --features tokio-time --test stress --test all -- deferred_expiry \
     sleeps_survive
 done
 echo "$target under qemu: ok"

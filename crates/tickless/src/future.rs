@@ -58,8 +58,6 @@ mod interval;
 mod labelled;
 mod sleep;
 mod source;
-#[cfg(feature = "stream")]
-mod stream;
 mod timeout;
 
 pub use deadline::{DeadlineScope, deadline_scope, propagate_deadline, remaining};

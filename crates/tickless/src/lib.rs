@@ -58,7 +58,6 @@
 //! |---|---|
 //! | `tracing` | events for slow callbacks, overdue expiries, panics, and single timers |
 //! | `metrics` | `Timers::publish_metrics`: the statistics for the `metrics` facade |
-//! | `stream` | `Stream` for [`future::Interval`] |
 //! | `tokio-time` | `tokio_time`: the names of `tokio::time`; tokio's runtime drives the timers |
 //! | `tokio-test-util` | `pause`, `resume` and `advance` of `tokio_time`, for tokio's clock |
 
