@@ -1,11 +1,11 @@
 //! The study of synchronous cancel on this machine. A synchronous cancel waits for the timer's
 //! callback if it is running.
 //!
-//! "Before", such a cancel checks every timer base for the running callback. "After", it checks
-//! only the base that is recorded in the timer. Both run the same code with different settings of
-//! [`Scan`](tickless::policy::Scan). 2 to 512 bases, more than there are CPUs, stand for a large
-//! machine. On a real large machine most bases would also be in other CPUs' caches; the figures
-//! with cold caches are closest to that.
+//! "Before" (the replaced behaviour), such a cancel checks every timer base for the running
+//! callback. "After", it checks only the base that is recorded in the timer. Both run the same code
+//! with different settings of [`Scan`](tickless::policy::Scan). 2 to 512 bases, more than there are
+//! CPUs, stand for a large machine. On a real large machine most bases would also be in other CPUs'
+//! caches; the figures with cold caches are closest to that.
 
 use super::calls::{Call, Finds, Rhythm, Subject, cancel_across};
 use crate::LabError;
@@ -158,9 +158,8 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     study.plots.push(plot);
 }
 
-/// Adds ratios between the times of calls: with the most bases to the fewest bases, and a cancel
-/// that waits to one that does not. Also adds by how much each base lengthens a call if all bases
-/// are checked.
+/// Adds ratios of call times: a call with the most bases to one with the fewest, and a cancel that
+/// waits to one that does not. Also adds how much each base lengthens a call that checks all bases.
 fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
     let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {

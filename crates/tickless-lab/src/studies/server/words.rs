@@ -435,9 +435,10 @@ impl Byte for TurnByte {
     }
 }
 
-/// A stand-in for the library's arena: free slots in a cache for each CPU behind the library's lock
-/// that no thread waits for, and a depot with which the caches exchange batches. A slot is the
-/// number of a word, which stands for the slot's line: a thread writes it when it frees the slot.
+/// A stand-in for the library's arena: a cache of free slots for each CPU, behind the library's
+/// lock for which no thread waits, and a depot with which the caches exchange batches. A slot is
+/// the number of a word, which stands for the slot's line: a thread writes it when it frees the
+/// slot.
 pub struct Memory {
     caches: Vec<Line<TryLock<Vec<Slot>, SimWord>>>,
     depot: SimLock<Vec<Vec<Slot>>>,
