@@ -1,8 +1,8 @@
 //! The state of a simulated machine, and how a program on a simulated CPU gets access to it.
 //!
-//! For a step that takes simulated time, a program waits for its CPU's turn ([`act`](crate::act)),
-//! performs the step, and advances its CPU's clock. The state is not borrowed while a fiber is
-//! suspended, because other fibers use it then.
+//! For a step that takes simulated time, a program waits for the turn of its CPU
+//! ([`act`](crate::act)), performs the step, and advances its CPU's clock. The state is not
+//! borrowed while a fiber is suspended, because other fibers use it then.
 
 use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;

@@ -3,7 +3,8 @@
 //! Prices that can be measured by themselves are taken as they are. The others are fitted one after
 //! the other, each so that one scene takes as long on the simulated machine as on the real one: the
 //! transfer of a cache line from a scene that reads lines which another CPU has written, and the
-//! computation in a critical section from arming and cancelling a CPU's own timer. The ping-pong
+//! computation in a critical section from arming and cancelling a CPU's own timer. Two variants of
+//! the first scene decide whether a read takes a line away, and how reads overlap. The ping-pong
 //! scene decides how a line passes between CPUs that wait for it: if it takes longer than two
 //! transfers each way, a core keeps a line for a while; if it takes less, a request that has waited
 //! needs only a part of a transfer. The fit uses no other measurement, so all other scenes test the

@@ -2,10 +2,10 @@
 //! compare the simulation with a real machine.
 //!
 //! In a [`Scene`] two CPUs, or all of them, work on shared words. Its code is generic over a
-//! [`Backend`]: the simulated machine, or threads pinned to real CPUs, with real atomics. Three
-//! scenes are measured on a real machine to set prices (the durations of operations) in its file
-//! ([`fit`]). The times of all other scenes are predicted by simulation ([`simulate`]) and compared
-//! with measured times, which the fit does not use.
+//! [`Backend`]: the simulated machine, or threads pinned to real CPUs, with real atomics. Five
+//! scenes are measured on a real machine to set prices (the durations of operations) in the
+//! machine's file ([`fit`]). The times of all other scenes are predicted by simulation
+//! ([`simulate`]) and compared with measured times, which the fit does not use.
 
 pub mod fit;
 #[expect(unsafe_code, reason = "a platform promises exclusive locks")]
