@@ -5,8 +5,8 @@
 //! refilled at several phases of its period, because the kernel draws one at random. A piece of
 //! work is delayed by how much later it is done than without a limit on the same CPUs.
 //!
-//! The demand is that of the recording: a load that sends less while it is slow, or that spins
-//! while it waits, does not do so here.
+//! The demand is always that of the recording: it does not follow a load that sends less while it
+//! is slow, or that spins while it waits.
 
 mod demand;
 mod replay;

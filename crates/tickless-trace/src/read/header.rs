@@ -1,5 +1,4 @@
-//! Reads the lines of a trace without an event: the header (kernel, clock, CPUs) and tools'
-//! remarks.
+//! Reads the lines of a trace without an event: the header (kernel, clock, CPUs) and remarks.
 //!
 //! Every fact may be missing: [`super::Trace`] can be read without it.
 

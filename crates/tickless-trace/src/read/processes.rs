@@ -1,4 +1,4 @@
-//! Which process each thread of a trace belongs to. `tickless record` writes it behind the events,
+//! Which process each thread of a trace belongs to. `tickless record` writes this after the events,
 //! in lines such as `# process 70 71 72: nginx`, `# kernel threads: 2 3` and `# cpu limit: 70 71`,
 //! which has the threads of a control group that often used up its quota of CPU time.
 

@@ -140,7 +140,7 @@ impl Recording {
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
-    /// Writes the trace, and behind it which threads belong to which process. Returns the CPUs on
+    /// Writes the trace, and after it which threads belong to which process. Returns the CPUs on
     /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too. The
     /// list is empty if events were dropped, since those of the idle threads may be among them.
     pub fn write(&self, recorded: &str, out: &mut dyn Write) -> Result<Vec<CpuId>, RecordError> {

@@ -142,9 +142,9 @@ impl Agreement {
         }
     }
 
-    /// Compares the outcomes under all policies; `None` if no device writes were recorded, or the
-    /// kernel's policy was not replayed. `spurious` is the number of recorded interrupts that
-    /// expired no timer.
+    /// Compares the outcomes under all policies with what was recorded; `None` if no device writes
+    /// were recorded, or the kernel's policy was not replayed. `spurious` is the number of recorded
+    /// interrupts that expired no timer.
     pub(super) fn new(
         trace: &Trace,
         script: &Script,

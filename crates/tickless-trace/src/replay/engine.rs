@@ -52,7 +52,7 @@ pub(super) struct OtherTicks<'s> {
     pub(super) turns: &'s [Turn],
 }
 
-/// If it is unknown which timers a recorded interrupt expired, it is taken for the event of a
+/// A recorded interrupt of which the expired timers are unknown is taken for the event of a
 /// simulated device that was due at most this long before. Interrupts take some microseconds to
 /// begin, and longer if a virtual CPU did not run.
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
