@@ -129,7 +129,7 @@ pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
     writer::Writer::new(trace, inference, Ticks::Kept).write(trace)
 }
 
-/// Converts a trace to a script like [`write`], but leaves out the operations on the CPUs' tick
+/// Converts a trace to a script like [`write()`], but leaves out the operations on the CPUs' tick
 /// timers, and the interrupts that expired nothing else. Also returns when CPUs went idle and
 /// became busy.
 pub(super) fn write_without_ticks(trace: &Trace, inference: Inference) -> (Script, Vec<Turn>) {
