@@ -80,7 +80,7 @@ impl Activity {
         if thread.activity_asleep.is_none() {
             return false;
         }
-        // Read the state first: it shows a thread that is about to run, or the activity does.
+        // Read the state first: a thread that wakes later is then seen by its activity.
         (self.wakes().is_some() || matches!(state(thread), Some(b'S' | b'Z' | b'X')))
             && self.of(thread) == thread.activity_asleep
     }
@@ -225,7 +225,7 @@ pub(crate) fn is_in_untraced_wait(thread: &mut Thread) -> bool {
         let [_, ip] = [next()?, next()?];
         Some(wait.is_at(number, ip, args))
     };
-    // Where the file is missing, the thread's registers are compared when its deadline comes.
+    // Without the file `syscall`, the thread's registers are compared when its deadline comes.
     call(thread, is_in).is_none_or(|is_in| is_in.unwrap_or(false))
 }
 

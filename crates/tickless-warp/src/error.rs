@@ -44,7 +44,7 @@ pub enum WarpError {
         /// What the system call returned.
         error: io::Error,
     },
-    /// The memory of the clock could not be made.
+    /// The memory file for the virtual clock could not be made.
     #[error("cannot make the memory of the clock ({error}); it needs memfd_create (Linux 3.17).")]
     Clock {
         /// What the system call returned.

@@ -86,7 +86,7 @@ const CALLS: &[Call] = &[
     (libc::SYS_settimeofday, "settimeofday", Trap::Always),
     (libc::SYS_adjtimex, "adjtimex", Trap::Always),
     (libc::SYS_clock_adjtime, "clock_adjtime", Trap::Always),
-    // These send signals, and a signal may end the wait of a thread that the tracer holds.
+    // These calls send signals, and a signal may end the wait of a thread that the tracer holds.
     (libc::SYS_kill, "kill", Trap::Always),
     (libc::SYS_tkill, "tkill", Trap::Always),
     (libc::SYS_tgkill, "tgkill", Trap::Always),

@@ -37,7 +37,7 @@ pub struct Span {
     pub row: usize,
     /// Seconds from the start of the run to the begin of the wait.
     pub begin_s: f64,
-    /// Seconds from the start of the run to its end.
+    /// Seconds from the start of the run to the end of the wait.
     pub end_s: f64,
 }
 

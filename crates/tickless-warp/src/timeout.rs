@@ -8,7 +8,7 @@ use libc::{EAGAIN, ETIMEDOUT, c_long};
 pub(crate) enum When {
     /// Nanoseconds after the call.
     After(u64),
-    /// At a time of the clock with this number, in nanoseconds.
+    /// When the clock with the number `clock` shows `ns`, in nanoseconds.
     At { clock: u64, ns: u64 },
 }
 
@@ -27,11 +27,11 @@ pub(crate) enum Endless {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Remaining {
     No,
-    /// It is stored as a `timespec`, if a signal interrupts the sleep: nanosleep(2).
+    /// The time left is stored as a `timespec`, if a signal interrupts the sleep: nanosleep(2).
     Interrupted(u64),
-    /// It is stored as a `timespec`, however the call ends: ppoll(2).
+    /// The time left is stored as a `timespec`, however the call ends: ppoll(2).
     Timespec(u64),
-    /// It is stored as a `timeval`, however the call ends: select(2).
+    /// The time left is stored as a `timeval`, however the call ends: select(2).
     Timeval(u64),
 }
 

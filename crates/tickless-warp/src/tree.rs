@@ -71,13 +71,13 @@ pub(crate) enum State {
     Held(Wait, Notice),
     /// The thread is in a wait that has no timeout for the kernel. The end of the call is reported.
     Waiting(Wait),
-    /// The thread is in such a wait, which was interrupted because its deadline has come.
+    /// The thread's wait, as in `Waiting`, was interrupted because its deadline has come.
     Ending(Wait),
     /// The thread is in timer_create(2), whose result the tracer has to see.
     CreatingTimer { clock: u64, event: u64, id: u64 },
     /// The thread's process has been stopped by a signal.
     Stopped,
-    /// It waits for its child of vfork(2).
+    /// The thread waits for its child of vfork(2).
     Lending,
 }
 

@@ -81,7 +81,7 @@ pub(crate) struct BaseState {
     /// Whether timers may be armed on this base. If not, only timers that run on it may be (X2).
     pub(crate) is_online: bool,
     /// Whether the base is online, has no expiry thread, and its event device fires for coarse
-    /// timers, too. One flag, so that every start makes one check instead of two.
+    /// timers, too. One flag for all three, so that every start makes one check.
     pub(crate) is_plain: bool,
 }
 

@@ -261,7 +261,7 @@ impl<P: Platform> Bases<P> {
         Some(())
     }
 
-    /// Disarms a timer for which `disarm_fast` has returned `None`. Takes no lock if it is idle.
+    /// Disarms a timer if `disarm_fast` has returned `None`. Takes no lock if the timer is idle.
     #[inline(never)]
     fn disarm_slow<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
         let is_done = if operation == Operation::Shutdown {

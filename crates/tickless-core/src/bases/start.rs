@@ -173,7 +173,7 @@ impl<P: Platform> Bases<P> {
         self.start_idle(state, timer, life, window, now, options)
     }
 
-    /// As [`start_fast`](Bases::start_fast), for a lock that takes more than a few instructions.
+    /// As [`start_fast`](Bases::start_fast), if a few instructions are not enough to take the lock.
     #[cold]
     #[inline(never)]
     fn start_locked<L: Family<P>>(

@@ -264,8 +264,8 @@ mod tests {
     use super::*;
 
     fn keys_around(key: SlotKey) -> impl Iterator<Item = SlotKey> {
-        // Only these bits are changed, because `Key::from_bits` makes no key whose generation has
-        // one of the lower bits set, where a record holds its state.
+        // Change only the upper bits: where a record has its state, in the lower bits, a key from
+        // `Key::from_bits` has zeros.
         let generations = (STATE_BITS..32).map(move |bit| key.generation ^ 1 << bit);
         generations.map(move |generation| SlotKey { generation, ..key })
     }

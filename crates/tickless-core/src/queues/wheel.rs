@@ -328,8 +328,8 @@ impl Wheel {
         if place.is_deferrable() { Ns::NEVER } else { place.due(self.tick) }
     }
 
-    /// Returns a pending timer for which `wanted` returns true. Visits each bucket and skipped
-    /// timer.
+    /// Returns a pending timer for which `wanted` returns true. Looks at each bucket, and at each
+    /// timer until it has found one.
     pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
         let lists = |bucket: usize| bucket * LANES..(bucket + 1) * LANES;
         let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets[bucket].is_empty());

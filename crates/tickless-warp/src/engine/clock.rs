@@ -103,7 +103,7 @@ impl VirtualClock {
         Duration::from_nanos(at.saturating_sub(self.begin))
     }
 
-    /// Returns the counter that a program reads where it is trapped. It never goes back.
+    /// Returns the count that a program gets if reading the counter is trapped. Never goes back.
     pub(crate) fn virtual_counter(&self) -> u64 {
         self.virtual_counter.at(self.now())
     }

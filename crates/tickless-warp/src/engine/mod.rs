@@ -1,4 +1,4 @@
-//! The tracer: what it does at each stop, and when it moves the clock.
+//! The tracer: what it does when a traced thread stops, and when it moves the clock.
 
 mod answers;
 mod clock;

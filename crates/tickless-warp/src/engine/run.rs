@@ -115,7 +115,7 @@ struct Rounds {
     checked: Instant,
     /// Checks that have found every thread asleep, since the last event.
     asleep: u32,
-    /// Checks that have found a thread awake, since the last jump or the last that has found none.
+    /// Checks that found a thread awake, since the last jump or the last check that found none.
     awake: u32,
     ended_since: Option<Instant>,
     has_noted: [bool; 2],

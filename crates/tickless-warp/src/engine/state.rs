@@ -61,7 +61,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) has_noted_outside: bool,
     /// What the report needs, if one is wanted.
     pub(crate) log: Option<Log>,
-    /// How far the clock has jumped for the next deadline.
+    /// By how much the clock has just jumped, to the next deadline; for the log, if there is one.
     pub(crate) jumped: Option<Duration>,
 }
 

@@ -49,7 +49,7 @@ impl Engine<'_> {
     }
 
     /// Returns whether a wait is answered at its deadline instead of being made. The kernel takes
-    /// longer for each step the more threads wait for an answer, so it is made if there are many.
+    /// longer for each step the more threads wait for an answer: with many, waits are made.
     fn holds(&self, call: &TimedCall) -> bool {
         const HELD_MAX: usize = 64;
         let is_held = self.tree.threads.len() <= HELD_MAX || !flows(self.options);

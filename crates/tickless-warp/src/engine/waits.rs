@@ -84,7 +84,7 @@ impl Engine<'_> {
             State::Held(ref mut wait, notice) => {
                 wait.key = None;
                 let (wait, answer) = (*wait, Answer::Result(wait.call.timed_out));
-                // Otherwise a signal has interrupted the sleep, and its stop will be reported.
+                // Otherwise a signal has interrupted the sleep, and stops the thread next.
                 if self.listener.as_ref().is_some_and(|of| of.answer(&notice, answer)) {
                     self.log_wait(tid, &wait, Ending::Timeout);
                     self.tree.set(tid, State::Free);

@@ -123,8 +123,8 @@ pub(super) fn code() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(begin, end.offset_from_unsigned(begin)) }
 }
 
-/// The functions of the vDSO that have a counterpart in the code: its name in the vDSO, its system
-/// call, and its place in the code.
+/// The functions of the vDSO that have a counterpart in the code, each with its name in the vDSO,
+/// its system call, and its place in the code.
 pub(super) fn functions() -> [(&'static str, u32, usize); 3] {
     let begin = (&raw const tickless_warp_code).addr();
     [

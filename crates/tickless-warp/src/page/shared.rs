@@ -63,8 +63,8 @@ impl SharedPage {
         // read it, and all accesses here are atomic.
         let number = unsafe { AtomicU32::from_ptr(self.begin.add(DATA).cast()) };
         for copy in 0..2 {
-            // From here on, the lowest bit selects the other copy. x86-64 keeps the order of
-            // stores; the compiler has to keep it too.
+            // From here on, the number's lowest bit selects the other copy. x86-64 keeps the order
+            // of stores; the compiler has to keep it too.
             number.store(number.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
             compiler_fence(Ordering::SeqCst);
             let words = [line.base_tsc, line.mult, line.base_ns];

@@ -27,7 +27,7 @@ pub(crate) enum Event {
     NewBorrower,
     /// The process for which the thread waited has given its memory back.
     MemoryReturned,
-    /// It runs a new program.
+    /// The thread runs a new program.
     NewProgram,
     /// The thread's process has been stopped, by this signal.
     GroupStop,

@@ -230,7 +230,7 @@ impl Limiter {
         self.controller.close();
     }
 
-    /// Returns how many permits can be taken now; 0 once the limiter is closed. Takes the lock.
+    /// Returns how many permits can be taken now; 0 once the limiter is closed. Takes its lock.
     pub fn available(&self) -> u64 {
         let Some((state, now)) = self.controller.enter() else { return 0 };
         let pool = if state.is_closed { 0 } else { state.group.pool() };

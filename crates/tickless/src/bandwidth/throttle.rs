@@ -118,7 +118,7 @@ impl Throttle {
         self.controller.counts()
     }
 
-    /// Returns how many workers wait. Takes the lock.
+    /// Returns how many workers wait. Takes the group's lock.
     pub fn waiting(&self) -> usize {
         self.controller.read(Group::waiting).unwrap_or(0)
     }

@@ -82,7 +82,7 @@ enum Kind {
 #[derive(Debug)]
 struct Judge {
     discipline: Discipline,
-    /// The number of comparisons in a row that did not fit the known rate of the counter.
+    /// How many of these comparisons in a row have not fitted the known rate of the counter.
     odd_steps: u32,
 }
 

@@ -52,7 +52,7 @@ pub struct Waking {
 struct Account {
     share: f64,
     saved_ns: f64,
-    /// The time when the driver's share was last added to `saved_ns`.
+    /// The time when the driver's `share` of CPU time was last added to `saved_ns`.
     paid: Ns,
 }
 

@@ -51,8 +51,8 @@ impl Shared {
     }
 
     /// Emits an event, once, if the timers had to change to the system's clock. The clock itself
-    /// cannot do that: it may be read under the lock of a base, where no code of the program may
-    /// run.
+    /// cannot emit it: a clock may be read under the lock of a base, where no code of the program
+    /// may run.
     fn report_clock_fallback(&self) {
         if let Some(why) = self.bases.platform().clock.take_new_fallback() {
             let emit = || tell(self, || events::clock_fell_back(why));

@@ -140,7 +140,7 @@ impl<L: Family<Host>> Entry<L> {
 
     /// Returns the deadline of the scope around the current poll, and whether it has passed, if the
     /// scope's timer wakes this waker no later than this entry's timer would. An executor inside of
-    /// the scope that has wakers of its own may outlive the scope, so there it returns `None`.
+    /// the scope that has wakers of its own may outlive the scope: there, returns `None`.
     #[inline]
     fn earlier_scope(&self, waker: &Waker) -> Option<(Ns, bool)> {
         let earlier = ambient::innermost(|scope| {

@@ -39,7 +39,7 @@ pub(crate) trait RecheckWaits {
     fn recheck_waits(&self, cpu: CpuId);
 }
 
-/// The thread that executes a callback: a runner (driver or expiry thread) of a base of a set.
+/// The thread that executes a callback: a runner (driver or expiry thread) of a base in a set.
 pub(crate) struct Runs {
     set: *const dyn RecheckWaits,
     cpu: CpuId,

@@ -40,7 +40,7 @@ impl VirtualTime {
         let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
         let by_time = || {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            // 32 bits are easier to type than 64.
+            // Users type the seed, and 32 bits are easier to type than 64.
             Chance::new(now.map_or(1, |now| now.as_nanos() as u64)).draw() >> 32
         };
         VirtualTime::shuffled_with_seed(given.unwrap_or_else(by_time))

@@ -52,8 +52,8 @@ impl Group {
         }
     }
 
-    /// Removes members that have left from the queue once they are the majority. So a sweep costs
-    /// at most two steps for each member that has left.
+    /// Removes the members that have left the group from its queue, once they are the majority. So
+    /// a sweep costs at most two steps for each member that has left.
     pub(super) fn sweep(&mut self) {
         if self.stale > self.waiting() {
             let members = &self.members;

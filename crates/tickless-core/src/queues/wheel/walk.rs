@@ -45,8 +45,8 @@ impl At {
 /// position to the next one, so that it never refers to a removed timer.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
-    /// The next timer that the walk visits; `None` at the end of the list that it walks, or if that
-    /// has been moved to the due list.
+    /// The next timer that the walk visits; `None` at the end of the list that it walks, or if this
+    /// list has been moved to the due list.
     before: Option<WheelRef>,
     list: usize,
     /// Identifies the walk that stopped here. A walk with another ticket has lost its position.
