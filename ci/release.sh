@@ -28,6 +28,7 @@ trap 'rm -rf "$work"' EXIT
 
 if [ -n "$twice" ]; then
   unset CARGO_TARGET_DIR
+  export RELEASE_TOOLS=$work/tools
   for build in one two/deeper; do
     git clone -q . "$work/$build"
     "$work/$build/ci/release.sh" "$work/$build/out"
@@ -45,7 +46,7 @@ out=$(cd "$out" && pwd)
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 host=$(rustc -vV | sed -n 's/^host: //p')
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-tools=$target/tools
+tools=${RELEASE_TOOLS:-$target/tools}
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 # The compiler writes the names of source files into what it builds.
 remap="--remap-path-prefix=$PWD=tickless --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
