@@ -56,31 +56,24 @@ def made_up(seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-# %% All traces as one table: device writes of each trace, recorded and under each policy
+# %% All traces as one fleet
 with tempfile.TemporaryDirectory() as folder:
     paths = sorted(traces.glob("*.txt.gz"))
     for seed in range(count):
         path = pathlib.Path(folder) / f"made-up-{seed:03}.txt"
         path.write_text(made_up(seed))
         paths.append(path)
-    rows = polars.DataFrame(tickless.replay(paths))
-facts = rows.filter(polars.col("policy").is_null()).pivot("figure", index="trace", values="value")
-writes = rows.filter(figure="device_writes").pivot("policy", index="trace", values="value")
-machines = writes.join(facts, on="trace")
-writes_per_s = polars.col("restart-aware") / (polars.col("seconds") * polars.col("trace_cpus"))
-machines = machines.with_columns(
-    writes_per_cpu_s=writes_per_s,
-    lazy_saves_percent=100 * (1 - polars.col("lazy") / polars.col("restart-aware")),
-)
-shown = machines.select("trace", "writes_per_cpu_s", "lazy_saves_percent", "cancelled_percent")
-print(shown.head(8))
+    fleet = tickless.fleet(paths)
+machines = polars.DataFrame(fleet.machines)
+print(machines.select("trace", "device_writes_per_cpu_s", "lazy_saves_percent", "arms_most").head(8))
 
-# %% How it is spread, and which machines write most
-print(shown.describe())
-print(shown.sort("writes_per_cpu_s", descending=True).head(10))
+# %% How it is spread, and which machines differ
+print(polars.DataFrame(fleet.quantiles))
+for trace, why in zip(fleet.differ["trace"], fleet.differ["why"]):
+    print(f"{pathlib.Path(trace).name}: {why}")
 
 # %% What the saved writes are worth on machines that can be bought, in CPU time
-saved = machines["writes_per_cpu_s"] * machines["lazy_saves_percent"] / 100
+saved = machines["device_writes_per_cpu_s"] * machines["lazy_saves_percent"] / 100
 for name in tickless.machine_names():
     machine = tickless.Machine(name)
     if "event.program_ns" in machine.keys():

@@ -6,6 +6,7 @@
 mod calls;
 mod campaign;
 mod errors;
+mod fleet;
 mod machine;
 mod table;
 mod wait;
@@ -19,6 +20,7 @@ mod _native {
         calls::{project, read_trace, replay, report, simulate},
         campaign::{Campaign, perform_batch},
         errors::TicklessError,
+        fleet::{Fleet, fleet},
         machine::{Machine, machine_names},
         table::Table,
     };

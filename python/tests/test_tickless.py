@@ -167,6 +167,22 @@ def test_the_report_is_written(tmp_path: pathlib.Path) -> None:
     assert "<svg" in pathlib.Path(page).read_text() and pathlib.Path(json).stat().st_size > 100
 
 
+def test_a_fleet_is_seen_as_a_whole(tmp_path: pathlib.Path) -> None:
+    broken = tmp_path / "broken.txt"
+    broken.write_text("nothing of a trace\n")
+    told: list[tuple[int, int]] = []
+    traces = sorted(TRACES.glob("*.txt.gz"))
+    fleet = tickless.fleet([*traces, broken], progress=lambda done, of: told.append((done, of)))
+    assert told[-1] == (len(traces) + 1, len(traces) + 1)
+    machines = polars.DataFrame(fleet.machines)
+    assert len(fleet) == machines.height == len(traces) + 1
+    assert machines["error"].null_count() == len(traces) and "broken.txt" in machines["error"][-1]
+    nginx = machines.filter(polars.col("trace").str.contains("nginx")).to_dicts()[0]
+    assert round(nginx["lazy_saves_percent"]) == 40 and nginx["arms_most"]
+    assert "spurious_wakeups_per_cpu_s" in fleet.quantiles["figure"]
+    assert "for the median machine" in fleet.differ["why"][0]
+
+
 def test_long_calls_tell_how_far_they_are(tmp_path: pathlib.Path) -> None:
     told: list[tuple[int, int]] = []
     idle = TRACES / "idle.txt.gz"

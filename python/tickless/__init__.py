@@ -14,10 +14,11 @@ from collections.abc import Iterable as _Iterable
 from typing import NamedTuple as _NamedTuple
 
 from . import _native
-from ._native import Machine, Table, TicklessError, __version__, machine_names
+from ._native import Fleet, Machine, Table, TicklessError, __version__, machine_names
 
 __all__ = [
     "Campaign",
+    "Fleet",
     "Machine",
     "Path",
     "Progress",
@@ -25,6 +26,7 @@ __all__ = [
     "Table",
     "TicklessError",
     "__version__",
+    "fleet",
     "machine_names",
     "project",
     "read_trace",
@@ -137,6 +139,16 @@ def replay(
         paths = [paths]
     chosen = None if policies is None else list(policies)
     return _native.replay([*paths], chosen, inference=inference, progress=progress)
+
+
+def fleet(paths: Path | _Iterable[Path], *, progress: Progress | None = None) -> Fleet:
+    """A summary of many kernel traces, one for each machine.
+
+    A trace that cannot be used is a row with its error.
+    """
+    if isinstance(paths, str | _os.PathLike):
+        paths = [paths]
+    return _native.fleet([*paths], progress=progress)
 
 
 def project(

@@ -7,10 +7,12 @@ _Path = str | PathLike[str]
 __version__: str
 __all__ = [
     "Campaign",
+    "Fleet",
     "Machine",
     "Table",
     "TicklessError",
     "__version__",
+    "fleet",
     "machine_names",
     "perform_batch",
     "project",
@@ -75,6 +77,18 @@ class Campaign:
     def add(self, outcomes: list[str]) -> int: ...
     def end(self) -> None: ...
 
+@final
+class Fleet:
+    """A summary of many traces, as tables."""
+
+    @property
+    def machines(self) -> Table: ...
+    @property
+    def quantiles(self) -> Table: ...
+    @property
+    def differ(self) -> Table: ...
+    def __len__(self) -> int: ...
+
 def machine_names() -> list[str]: ...
 def simulate(
     study: str,
@@ -94,6 +108,9 @@ def replay(
     inference: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Table: ...
+def fleet(
+    paths: list[_Path], *, progress: Callable[[int, int], object] | None = None
+) -> Fleet: ...
 def project(
     path: _Path,
     machine: Machine,

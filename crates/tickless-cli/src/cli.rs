@@ -6,6 +6,7 @@
 use crate::command::{self, Exit, complain};
 use crate::compare::CompareArgs;
 use crate::doctor::DoctorArgs;
+use crate::fleet::FleetArgs;
 use crate::late::LateArgs;
 use crate::latency::LatencyArgs;
 use crate::machines::MachinesArgs;
@@ -56,6 +57,7 @@ enum Command {
     Machines(MachinesArgs),
     Doctor(DoctorArgs),
     Project(ProjectArgs),
+    Fleet(FleetArgs),
     Sweep(SweepArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -85,6 +87,7 @@ pub fn main() -> ExitCode {
         Command::Machines(args) => args,
         Command::Doctor(args) => args,
         Command::Project(args) => args,
+        Command::Fleet(args) => args,
         Command::Sweep(args) => args,
         Command::Completions(args) => args,
         Command::Man(args) => args,

@@ -10,6 +10,7 @@ mod compare;
 mod date;
 mod doctor;
 mod duration;
+mod fleet;
 mod late;
 mod latency;
 mod machines;

@@ -1,4 +1,4 @@
-//! Computations over many machines and many recorded traces: campaigns and projections.
+//! Computations over many machines and many recorded traces: campaigns, projections, fleets.
 //!
 //! The keys of the JSON output and the columns of tables are described in docs/book/src/json.md,
 //! and not again at the fields.
@@ -11,6 +11,7 @@
 
 pub mod campaign;
 mod file;
+pub mod fleet;
 pub mod perform;
 pub mod project;
 pub mod row;

@@ -144,7 +144,7 @@ fn compare_prints_what_is_documented() {
 
 /// Method: for `late`, a trace in which sleeps end, and which has no softirqs; for `doctor`, a
 /// check whose result is unknown, and one whose result is known; for `project`, as many CPUs as the
-/// trace has, and more.
+/// trace has, and more; for `fleet`, usable traces, and one that is not.
 #[test]
 fn other_commands_print_what_is_documented() {
     file(
@@ -172,6 +172,7 @@ fn other_commands_print_what_is_documented() {
             ],
         ),
         ("project", &["project traces/idle.txt.gz --machine host --cpus 2,4 --seconds 100"]),
+        ("fleet", &["fleet traces/idle.txt.gz traces/nginx.txt.gz nowhere"]),
         ("sweep status", &["sweep status swept"]),
     ] {
         compare(section, &lines.iter().map(|line| json(line)).collect::<Vec<_>>());
@@ -190,9 +191,10 @@ fn merged_tables_have_the_documented_columns_in_order() {
 
 #[test]
 fn every_command_with_results_has_the_same_formats() {
-    for command in
-        ["replay", "study", "late", "quota", "latency", "doctor", "top", "project", "compare"]
-    {
+    for command in [
+        "replay", "study", "late", "quota", "latency", "doctor", "top", "project", "compare",
+        "fleet",
+    ] {
         let help = prints(&format!("help {command}"));
         let (_, format) = help.split_once("--format").unwrap_or_else(|| panic!("{command}"));
         for word in ["- table:", "- json:", "- csv:", "[default: table]"] {

@@ -5,6 +5,7 @@
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod doctor;
+mod fleet;
 mod json;
 mod late;
 mod latency;

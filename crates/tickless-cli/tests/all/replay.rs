@@ -76,6 +76,7 @@ fn an_unusable_file_exits_1_with_advice() {
             ("man --dir /proc/nowhere", "Name another place"),
             ("record -o /no/such/place", "/no/such/place: cannot be written"),
             ("top", "--once"),
+            ("fleet /no/such/*", "Check the pattern"),
         ],
     );
 }

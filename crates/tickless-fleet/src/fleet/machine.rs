@@ -1,0 +1,129 @@
+//! The replay of one machine's trace, under the three policies `eager`, `lazy` and `restart-aware`.
+
+use serde::Serialize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use tickless_trace::Trace;
+use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Machine {
+    pub trace: String,
+    pub figures: Option<Figures>,
+    pub error: Option<String>,
+}
+
+/// The numbers that describe one machine's use of timers. Rates are for each CPU and second.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Figures {
+    pub cpus: u16,
+    pub seconds: f64,
+    pub device_writes_per_cpu_s: f64,
+    pub wakeups_per_cpu_s: f64,
+    pub spurious_wakeups_per_cpu_s: f64,
+    pub eager_saves_percent: f64,
+    pub lazy_saves_percent: f64,
+    pub restart_aware_saves_percent: f64,
+    pub lazy_adds_wakeups_per_cpu_s: f64,
+    pub armed_per_cpu_s: f64,
+    pub cancelled_percent: f64,
+    pub arms_most: String,
+    pub arms_most_percent: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub about: &'static str,
+    pub of: fn(&Figures) -> f64,
+}
+
+macro_rules! figures {
+    ($($name:ident, $unit:literal, $about:literal;)*) => {
+        pub const FIGURES: &[Figure] = &[$(Figure {
+            name: stringify!($name),
+            unit: $unit,
+            about: $about,
+            of: |figures| figures.$name,
+        }),*];
+    };
+}
+
+figures! {
+    device_writes_per_cpu_s, "writes/s", "device writes";
+    wakeups_per_cpu_s, "wakeups/s", "wakeups";
+    spurious_wakeups_per_cpu_s, "wakeups/s", "wakeups for nothing";
+    eager_saves_percent, "%", "writes that eager saves";
+    lazy_saves_percent, "%", "writes that lazy saves";
+    restart_aware_saves_percent, "%", "writes that restart-aware saves";
+    lazy_adds_wakeups_per_cpu_s, "wakeups/s", "wakeups that lazy adds";
+    armed_per_cpu_s, "timers/s", "armings";
+    cancelled_percent, "%", "armings that did not fire";
+}
+
+impl Machine {
+    pub(super) fn read(path: &Path) -> Machine {
+        let trace = path.display().to_string();
+        let read = || {
+            let trace = Trace::read(path).map_err(|error| error.to_string())?;
+            let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
+            Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
+        };
+        // A panic that one damaged trace causes must not end the replay of all other traces.
+        match catch_unwind(AssertUnwindSafe(read)) {
+            Ok(Ok(figures)) => Machine { trace, figures: Some(figures), error: None },
+            Ok(Err(error)) => Machine::failed(trace, error),
+            Err(_) => {
+                let error = format!("{trace}: the replay panicked");
+                Machine::failed(trace, error)
+            }
+        }
+    }
+
+    pub(super) fn failed(trace: String, error: String) -> Machine {
+        // A table cell has only one line.
+        let lines: Vec<&str> = error.lines().map(str::trim).collect();
+        Machine { trace, figures: None, error: Some(lines.join("; ")) }
+    }
+}
+
+impl Figures {
+    /// Computes the numbers from a replay under `eager`, `lazy` and `restart-aware`; `None` if one
+    /// of these is missing or the trace's duration is zero.
+    fn of(summary: &Summary) -> Option<Figures> {
+        let of = |policy: ReplayPolicy| {
+            summary.policies.iter().find(|result| result.policy == policy.name())
+        };
+        let [eager, lazy, aware] =
+            [ReplayPolicy::Eager, ReplayPolicy::Lazy, ReplayPolicy::RestartAware].map(of);
+        let (eager, lazy, aware) = (eager?, lazy?, aware?);
+        let trace = &summary.trace;
+        let time = f64::from(trace.cpus) * trace.seconds;
+        if time <= 0.0 {
+            return None;
+        }
+        let writes = trace.recorded.device_writes.unwrap_or(aware.device_writes);
+        let wakeups = trace.recorded.timer_interrupts.unwrap_or(aware.wakeups);
+        let rate = |count: u64| count as f64 / time;
+        let saves = |with: u64| 100.0 * (1.0 - with as f64 / writes.max(1) as f64);
+        let armed = summary.operations.start;
+        let most = summary.top_functions.first();
+        let share = |starts: u64| 100.0 * starts as f64 / armed.max(1) as f64;
+        Some(Figures {
+            cpus: trace.cpus,
+            seconds: trace.seconds,
+            device_writes_per_cpu_s: rate(writes),
+            wakeups_per_cpu_s: rate(wakeups),
+            spurious_wakeups_per_cpu_s: rate(aware.spurious_wakeups),
+            eager_saves_percent: saves(eager.device_writes),
+            lazy_saves_percent: saves(lazy.device_writes),
+            restart_aware_saves_percent: saves(aware.device_writes),
+            lazy_adds_wakeups_per_cpu_s: (lazy.wakeups as f64 - aware.wakeups as f64) / time,
+            armed_per_cpu_s: rate(armed),
+            cancelled_percent: summary.cancelled_percent,
+            arms_most: most.map(|most| most.function.clone()).unwrap_or_default(),
+            arms_most_percent: most.map_or(0.0, |most| share(most.starts)),
+        })
+    }
+}
