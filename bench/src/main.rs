@@ -42,7 +42,7 @@ struct Options {
     /// The cases of this part of the page.
     #[arg(long, value_enum, default_value_t = Section::Operations)]
     section: Section,
-    /// Only these cases, of whatever section: W1 to W13, W4x.
+    /// Only these cases, of whatever section: W1 to W14, W4x.
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     only: Vec<String>,
     /// Only contenders with this in their name.

@@ -55,7 +55,7 @@ pub fn in_turn_unpinned<C, T>(
     outcomes
 }
 
-fn in_turn<C, T>(
+pub fn in_turn<C, T>(
     mut contenders: Vec<(&'static str, C)>,
     repetitions: usize,
     mut run: impl FnMut(&'static str, &mut C) -> T,

@@ -3,6 +3,7 @@
 //! The limits were set on a machine where an uncontended atomic add takes 3.6 ns. Each limit in ns
 //! is judged twice: as it is, and as a multiple of that add, measured in the same run.
 
+use crate::cases::clusters::{TOGETHER, VIRTUAL};
 use crate::cases::idle::TICKLESS;
 use crate::report::{Table, number};
 use crate::sample::Figure;
@@ -46,6 +47,10 @@ const TARGETS: &[Target] = &[
     ("the same, 2 threads", "W7", SLEEP, "2 threads / tokio", 0.5),
     ("1 ms, p50", "W8", "**Sleep** on tokio, 2 workers", "p50", 30.0),
     ("1 ms, p50", "W8", "**Sleep** on async-io's `block_on`", "p50", 30.0),
+    ("a call in a cluster, p99.99", "W14", TOGETHER, "p99.99 / apart", 2.0),
+    ("a call in a cluster, longest", "W14", TOGETHER, "max / apart", 2.0),
+    ("one deadline: slow calls", "W14 deadline", LOCAL, "slow calls", 0.0),
+    ("one deadline: slow calls", "W14 deadline", VIRTUAL, "slow calls", 0.0),
     ("share of 100k idle timeouts", "W10", TICKLESS, "share, timed", 1.0),
 ];
 

@@ -1,6 +1,7 @@
 //! The cases, in the order of the page.
 
 mod arm_cancel;
+pub mod clusters;
 mod executors;
 mod expiry;
 pub mod idle;
@@ -41,6 +42,7 @@ pub const CASES: &[Case] = &[
     Case("W11", Section::Operations, limiter::run),
     Case("W12", Section::Futures, tokio_server::run),
     Case("W13", Section::Futures, executors::run),
+    Case("W14", Section::Operations, clusters::run),
 ];
 
 /// It runs first: a later measurement would not count freed memory that a library keeps.

@@ -54,6 +54,7 @@ use crate::link::{Lists, WheelRef};
 use crate::state::Held;
 use crate::time::{Ns, Tick};
 use alloc::boxed::Box;
+use core::mem::offset_of;
 use place::DEFERRABLE;
 pub(crate) use place::{WheelPlace, level_of};
 use run_ahead::RunAhead;
@@ -122,7 +123,12 @@ pub enum Wakes {
 }
 
 /// A hierarchical timer wheel. Arm, re-arm and cancel are O(1) and allocate nothing.
+//
+// The order of the fields is that in memory: every arming reads those in front, and every expiry
+// writes the counts at the end. They are on different cache lines, so that a thread which arms a
+// timer does not wait for a line that another CPU writes for each timer that is due.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Wheel {
     tick: Tick,
     /// The wheel's clock, in ticks. All timers that are due at or before this tick are on `DUE` or
@@ -138,23 +144,26 @@ pub struct Wheel {
     /// Whether timers fire exactly at their deadlines: [`gather`](Wheel::gather) collects them, and
     /// arming does not move the clock.
     is_exact: bool,
+    /// Whether `run_ahead` or `cursor` may refer to a timer, so that a removal has to check them.
+    is_walked: bool,
     /// A lower bound of the tick at which the next bucket comes due. Only buckets that are occupied
     /// or live (see `Level`) count.
     next_mark: u64,
     lists: WheelLists,
-    /// One element for each level. The lengths of this and the next array are powers of two, so
-    /// that a masked index needs no bounds check.
-    levels: [Level; LEVELS.next_power_of_two()],
+    /// The lengths of this and the next array are powers of two, so that a masked index needs no
+    /// bounds check.
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
+    /// One element for each level.
+    levels: [Level; LEVELS.next_power_of_two()],
     /// The number of timers on `DUE` and `OVERDUE` that are not deferrable.
     due_live: usize,
     deferrable: usize,
     relocated: u64,
     run_ahead: RunAhead,
     cursor: Cursor,
-    /// Whether `run_ahead` or `cursor` may refer to a timer, so that a removal has to check them.
-    is_walked: bool,
 }
+
+const _: () = assert!(offset_of!(Wheel, buckets) / 64 < offset_of!(Wheel, due_live) / 64);
 
 /// The state of a level, in words with a bit for each bucket.
 #[derive(Clone, Copy, Debug, Default)]

@@ -47,7 +47,11 @@ pub trait Barriers {
     /// Pauses for one round of a loop that waits for another thread; `round` counts up from zero.
     fn relax(round: u32);
 }
+
+/// All words are on one cache line, which is all that a thread needs from another CPU to take the
+/// lock.
 #[allow(missing_debug_implementations, reason = "an internal type")]
+#[repr(align(64))]
 pub struct Bias<W: Barriers> {
     /// The number of the slot of the thread that owns the bias, or 0. Written under the mutex.
     owner: W::Word,

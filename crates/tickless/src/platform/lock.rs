@@ -65,6 +65,8 @@ impl Barriers for Threads {
     }
 }
 
+const _: () = assert!(size_of::<Bias<Threads>>() == 64, "one cache line");
+
 static BARRIERS: BarrierCost<AtomicU64> = BarrierCost::of(AtomicU64::new(0));
 
 /// The slot in which a thread names the lock that it is inside. Reused, and never freed.
