@@ -79,9 +79,10 @@ done <"$work/order"
 
 program=tickless-$version-$host
 mkdir -p "$work/$program"
-RUSTFLAGS="$remap -Ctarget-feature=+crt-static" \
-  cargo build --locked --release --target "$host" --package tickless-cli
-cp "$target/$host/release/tickless" README.md CHANGELOG.md LICENSE-* "$work/$program"
+# Only the last crate is told to link statically, so that the Debian packages share the others.
+cargo rustc --locked --release --package tickless-cli --bin tickless -- \
+  -Ctarget-feature=+crt-static
+cp "$target/release/tickless" README.md CHANGELOG.md LICENSE-* "$work/$program"
 ci/notices.sh tickless-cli >"$work/$program/THIRD-PARTY"
 "$work/$program/tickless" --version
 ! readelf -l "$work/$program/tickless" | grep INTERP >/dev/null || fail "the program is not static"
