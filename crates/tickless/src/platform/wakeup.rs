@@ -162,6 +162,7 @@ mod tests {
     /// Method: wakeups that are late by 0 to 100 us, evenly distributed; then by 0 to 500 us; then
     /// all by a second; then all on time.
     #[test]
+    #[cfg_attr(miri, ignore = "40,000 rounds of arithmetic take Miri minutes")]
     fn the_margin_is_learned() {
         let mut waking = Waking::new(Wakeup::Auto { cpu_share: 1.0 }, Ns::ZERO);
         let even = |round: u64| round * 7_919 % 100 * 1_000;

@@ -275,7 +275,6 @@ impl Drop for Depot {
 mod tests {
     use super::*;
     use crate::platform::cpu::CpuMap;
-    use std::collections::HashSet;
     use std::sync::mpsc::sync_channel;
 
     fn layout(size: usize) -> Layout {
@@ -295,13 +294,11 @@ mod tests {
         let arena = arena(1);
         let count = if cfg!(miri) { 300 } else { 100_000 };
         for size in [1, 64, 65, 128] {
-            let slots: HashSet<usize> =
+            let mut slots: Vec<usize> =
                 (0..count).map(|_| arena.take(layout(size)).unwrap().as_ptr() as usize).collect();
-            assert_eq!(slots.len(), count);
-            let mut sorted: Vec<usize> = slots.iter().copied().collect();
-            sorted.sort_unstable();
-            assert!(sorted.iter().all(|slot| slot % 64 == 0));
-            assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= size));
+            slots.sort_unstable();
+            assert!(slots.iter().all(|slot| slot % 64 == 0));
+            assert!(slots.windows(2).all(|pair| pair[1] - pair[0] >= size));
             let slot = arena.take(layout(size)).unwrap();
             // SAFETY: the slot was taken just now, with this layout.
             unsafe { arena.give_back(slot, layout(size)) };
@@ -332,8 +329,8 @@ mod tests {
     /// gives them back as CPU 1.
     #[test]
     fn memory_is_flat_when_one_cpu_frees_what_another_made() {
-        let rounds = if cfg!(miri) { 2_000 } else { 1_000_000 };
-        const IN_FLIGHT: usize = 500;
+        const IN_FLIGHT: usize = if cfg!(miri) { 50 } else { 500 };
+        let rounds = if cfg!(miri) { 200 } else { 1_000_000 };
         let class = &Class::new(2);
         let (sender, receiver) = sync_channel::<usize>(IN_FLIGHT);
         std::thread::scope(|s| {
