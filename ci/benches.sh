@@ -2,14 +2,9 @@
 # Runs the benches, which the gate runs only briefly. They print figures and assert results: a
 # failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
-<<<<<<< HEAD
 #   instructions held_up   our own operations; `taskset -c 1` is best
-#   calls      instructions of calls from C, beside libev's; needs valgrind and libev-dev
-=======
-#   instructions held_up replay          our own operations; `taskset -c 1` is best
 #   calls      instructions of calls from C, beside libev's and those from Rust; needs valgrind
 #              and libev-dev
->>>>>>> c1512cf3 (The C interface's cancel is in one piece: 130 instructions instead of 159, and arm and cancel 24 ns instead of 27; its counts are of one base, whose lock is biased, and the Rust ones stand beside them; the page of top has its cost measured again)
 #   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
 #   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
 #   futures    comparison with tokio's futures, and a web server; rewrites its tables; 3 minutes

@@ -252,7 +252,8 @@ pub enum FiresIn {
     /// timers, and in a kernel all other work of its CPU. Linux calls such timers hard.
     #[default]
     Handler,
-    /// The callback runs in the expiry thread, as all coarse ones do. Linux calls such timers soft.
+    /// The callback runs in the expiry thread, as those of all coarse timers do. Linux calls such
+    /// timers soft.
     Thread,
 }
 

@@ -99,7 +99,7 @@ struct Sample {
 /// The tick rate that is assumed if the kernel's configuration cannot be read.
 const HZ_USUAL: u32 = 250;
 
-/// The length of a sample of the programs' CPU time, and of the pause after it.
+/// How long the CPU time of the eBPF programs themselves is sampled, and how long not, in turn.
 const SAMPLE_NS: u64 = 50_000_000;
 const PAUSE_NS: u64 = 450_000_000;
 

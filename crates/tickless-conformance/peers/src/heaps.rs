@@ -1,4 +1,4 @@
-//! Heaps and trees that are used as timers, and embassy's queue.
+//! Queues of timers that are standard heaps and trees, and embassy's timer queue.
 
 use crate::Queue;
 use core::cmp::Reverse;

@@ -138,8 +138,8 @@ pub struct Wheel {
     clk_until: Ns,
     /// The tick of the latest `advance`.
     target: u64,
-    /// Timers on `DUE` with a deadline at or before this are popped. The others were pushed out,
-    /// and are moved to their new buckets.
+    /// Timers on `DUE` with a deadline at or before this are popped. The deadlines of the others
+    /// were pushed out, so they are moved to their new buckets.
     pop_by: Ns,
     /// Whether timers fire exactly at their deadlines: [`gather`](Wheel::gather) collects them, and
     /// arming does not move the clock.

@@ -106,7 +106,7 @@ impl Spans {
         Spans { cpus, unseen: unseen.collect() }
     }
 
-    /// Returns the threads that run at this time, or that were interrupted.
+    /// Returns the threads that run at this time, or whose CPU is in an interrupt at this time.
     pub(super) fn running_at(&self, at: Ns) -> impl Iterator<Item = u32> {
         self.cpus.iter().filter_map(move |changes| {
             let before = &changes[..changes.partition_point(|(begin, _)| *begin < at)];

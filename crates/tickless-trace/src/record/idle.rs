@@ -39,8 +39,8 @@ impl IdleStops {
         IdleStops(stops)
     }
 
-    /// Returns the CPUs on which events of the idle thread are missing: those that stopped the tick
-    /// at least twenty times since `before`, with less than one recorded event for ten stops. Fewer
+    /// Returns the CPUs whose idle thread has too few events in the recording: those that stopped
+    /// the tick at least twenty times since `before`, and have less than one event for ten. Fewer
     /// stops prove nothing, since the first and the last ones may be outside the recording.
     pub fn unseen(&self, before: &IdleStops, recorded: &IdleEvents) -> Vec<CpuId> {
         const STOPS_MIN: u64 = 20;

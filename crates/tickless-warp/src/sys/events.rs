@@ -169,7 +169,7 @@ impl Handling {
         Handling { before, mask, waiting }
     }
 
-    /// Sleeps until there is an event or a notice, for at most the time `at_most`.
+    /// Sleeps until a traced thread has an event, or `listener` a notice, at most for `at_most`.
     pub(crate) fn wait(&self, at_most: Duration, listener: Option<&Listener>) {
         let timeout = libc::timespec {
             tv_sec: at_most.as_secs() as i64,

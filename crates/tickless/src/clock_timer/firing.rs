@@ -35,9 +35,9 @@ pub(super) enum Armed {
     /// The timer is not armed. If the core fires it anyway, another thread has cancelled it at the
     /// same time, and the expiry is ignored.
     Idle,
-    /// A window on the timer's own clock.
+    /// A window on the clock of this timer, which a program may set.
     Own(Window),
-    /// A window on the timers' clock. Setting the timer's own clock does not change it.
+    /// A window on the monotonic clock of the set. Setting this timer's clock does not change it.
     Timers(Window),
 }
 

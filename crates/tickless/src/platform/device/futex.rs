@@ -41,8 +41,8 @@ pub struct Starter {
 impl Starter {
     /// Wakes the thread that starts drivers, to check what it must start, and whether it must end.
     pub fn call(&self) {
-        // Release: pairs with the Acquire in `calls`, so that the woken thread sees the ring
-        // because of which it was called.
+        // Release: pairs with the Acquire in `calls`, so that the woken thread sees what the
+        // caller has changed before this call.
         self.calls.fetch_add(1, Ordering::Release);
         wait::wake_one(&self.calls);
     }
