@@ -40,7 +40,7 @@ seconds_passed() {
   }'
 }
 
-# chosen NAME: whether a program is to be run.
+# chosen NAME: whether a program should run.
 chosen() {
   local name
   [ ${#names[@]} != 0 ] || return 0

@@ -47,7 +47,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         ),
     ];
     sleepers.retain(|(name, _)| choice.wants(name));
-    let about = "One after another, each made when the one before it is over. Lateness includes \
+    let about = "One after another, each made when the one before it has ended. Lateness includes \
                  leaving the CPU's idle state, which is the same for all.";
     let mut table = Table::new("W8", "lateness of a sleep of 1 ms, nothing set", about);
     let rows = in_turn_unpinned(sleepers, SAMPLES, |_, sleeps| sleeps(effort.sleeps));

@@ -6,7 +6,7 @@
 //! An error is a result too: if a computation fails, its row has the error, so that one damaged
 //! trace of a million does not end a run.
 
-// The names of fields and variants say what they are; docs/book is the documentation for users.
+// The names of fields and variants explain them; docs/book is the documentation for users.
 #![allow(missing_docs)]
 
 pub mod campaign;

@@ -23,20 +23,27 @@ type Figures = Result<Vec<Figure>, String>;
 /// Computes one cell. That takes from milliseconds to minutes.
 pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
     let machine = || plan.machine(cell.machine.as_deref().unwrap_or_default());
-    let done = catch_unwind(AssertUnwindSafe(|| match cell.kind {
+    let done = catch("the simulation", || match cell.kind {
         Kind::Simulate => simulate_on(&machine()?, cell),
         Kind::Replay => replay(plan, cell),
         Kind::Project => projected(plan, &machine()?, cell),
-    }));
-    let done = done.unwrap_or_else(|panic| {
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("the simulation panicked: {}", message.unwrap_or("without a message")))
     });
     match done {
         Ok(figures) => Outcome { key, figures, error: None },
         Err(error) => Outcome { key, figures: Vec::new(), error: Some(error) },
     }
+}
+
+/// Computes a result of many. A panic becomes an error, so that it does not end the others.
+pub(crate) fn catch<T>(
+    what: &str,
+    compute: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("{what} panicked: {}", message.unwrap_or("without a message")))
+    })
 }
 
 /// Runs a study on a simulated machine in which operations cost as much time as on `like`, and

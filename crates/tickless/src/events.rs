@@ -13,7 +13,7 @@
 //! as a panic of the callback.
 
 use std::time::Duration;
-use tickless_core::bases::expiry::Firing;
+use tickless_core::bases::firing::Firing;
 use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Ns, Window};
 

@@ -29,10 +29,11 @@
 
 use super::base::{Base, BaseState, Bases};
 pub use super::expiry::Collected;
-use super::expiry::{Batch, CallbackResult, Firing, NoPause, Share};
+use super::expiry::{Batch, NoPause, Share};
 pub use super::expiry_thread::{Call, DeferredCounts};
 use super::expiry_thread::{bit, thread_next};
 use super::family::Family;
+use super::firing::{CallbackResult, Firing};
 use super::running::Runner;
 use super::settings::Deferral;
 use crate::platform::{Lock, Ordering, Platform, Word};

@@ -15,6 +15,7 @@
 //! | `start` | arms timers | R1-R4, R9, X2, X3 |
 //! | `cancel` | cancels timers, shuts them down, waits for callbacks | X1-X10, R10 |
 //! | `migrate` | bases that go offline and come back online | D8 |
+//! | `firing` | what a callback gets, and what it returns | |
 //! | `expiry` | the handler of an event device | W1, W4, R5, R6, X4 |
 //! | `by_deadline` | coarse timers in the order of their deadlines, for virtual time | W11 |
 //! | `deferred` | expiry threads | D1-D6, D9 |
@@ -31,6 +32,7 @@ mod device;
 pub mod expiry;
 mod expiry_thread;
 mod family;
+pub mod firing;
 pub mod migrate;
 pub mod pending;
 pub mod running;

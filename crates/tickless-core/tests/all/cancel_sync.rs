@@ -5,7 +5,7 @@ use crate::support::timers::{AnyTimer, Family, exactly};
 use crate::support::{TestPlatform, on};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::bases::cancel::{Cancel, Occupied, Wait};
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Options, Scan, Settings, Started};
 

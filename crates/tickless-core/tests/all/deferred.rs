@@ -5,7 +5,7 @@ use crate::support::timers::{AnyTimer, Family, exactly};
 use crate::support::{TestPlatform, before_each_lock, on};
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::{Call, DeferredCounts};
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Deferral, FiresIn, Options, Settings, WheelEvents};
 use tickless_core::queues::wheel::Wakes;

@@ -8,7 +8,7 @@ use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{Family, exactly};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Options, Settings};
 use tickless_core::rearm::Policy;
 use tickless_core::time::Ns;

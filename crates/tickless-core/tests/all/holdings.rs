@@ -7,7 +7,7 @@ use crate::support::{before_each_lock, on, while_locks_are_wanted};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::pending::Walk;
 use tickless_core::bases::{Deferral, HOLDING, Options, Settings, Started};
 use tickless_core::rearm::Limits;

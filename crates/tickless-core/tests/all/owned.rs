@@ -4,7 +4,7 @@ use crate::support::scene::{START, Scene};
 use crate::support::{TestPlatform, WatchedWord};
 use std::ptr::NonNull;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Family, Options, Settings, Started};
 use tickless_core::link::{Link, NewTimer, QueueLink, Timer, TimerRef, WheelLink};
 use tickless_core::time::{CpuId, Instant, Ns, Window};

@@ -4,7 +4,7 @@ use crate::support::random::{Random, with_seeds};
 use crate::support::scene::{HERE, START, Scene};
 use crate::support::timers::Family;
 use std::collections::{BTreeMap, BTreeSet};
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
 use tickless_core::bases::{Deferral, FiresIn, HOLDING, Options, Settings};
 use tickless_core::queues::wheel::Wakes;

@@ -7,7 +7,7 @@ use crate::support::timers::{AnyTimer, Family, exactly};
 use crate::support::{REACHES, TestPlatform};
 use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::queues::wheel::{LEVELS, PushOut, REACH};
 use tickless_core::time::{Ns, Tick};

@@ -1,7 +1,7 @@
 //! The replay of one machine's trace, under the three policies `eager`, `lazy` and `restart-aware`.
 
+use crate::perform::catch;
 use serde::Serialize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
@@ -70,14 +70,9 @@ impl Machine {
             let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
             Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
         };
-        // A panic that one damaged trace causes must not end the replay of all other traces.
-        match catch_unwind(AssertUnwindSafe(read)) {
-            Ok(Ok(figures)) => Machine { trace, figures: Some(figures), error: None },
-            Ok(Err(error)) => Machine::failed(trace, error),
-            Err(_) => {
-                let error = format!("{trace}: the replay panicked");
-                Machine::failed(trace, error)
-            }
+        match catch(&format!("{trace}: the replay"), read) {
+            Ok(figures) => Machine { trace, figures: Some(figures), error: None },
+            Err(error) => Machine::failed(trace, error),
         }
     }
 

@@ -7,7 +7,7 @@ use super::steps::Step;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::clock::combined::ReadPolicy;
 use tickless_core::link::{QueueLink, WheelLink};

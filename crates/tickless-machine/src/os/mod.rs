@@ -34,7 +34,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use task::{RunQueue, Task};
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Bases, Deferral, Options, Settings};
 use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;

@@ -12,7 +12,7 @@ use crate::irq::{self, Vector};
 use crate::ps::Ps;
 use crate::{cpu, engine, platform};
 use std::rc::Rc;
-use tickless_core::bases::expiry::Firing;
+use tickless_core::bases::firing::Firing;
 use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 

@@ -3,7 +3,7 @@
 use super::models;
 use super::platform::Kind;
 use super::stage::{CPU0, CPU1, LATER, NOW, RESTART, Stage};
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 
 models! {
     a_moving_timer_is_active,

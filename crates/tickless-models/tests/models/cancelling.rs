@@ -7,7 +7,7 @@ use crate::checker::{Thread, yield_now};
 use std::sync::Arc;
 use tickless_core::bases::Started;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::time::{Ns, Window};
 
 models! {

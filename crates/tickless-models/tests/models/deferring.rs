@@ -6,7 +6,7 @@ use super::platform::Kind;
 use super::stage::{CPU0, CPU1, NOW, RESTART, Stage};
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Deferral, Settings};
 use tickless_core::time::Ns;

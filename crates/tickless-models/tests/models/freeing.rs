@@ -6,7 +6,7 @@ use super::stage::{CPU0, LATER, NOW, Stage, WRITTEN};
 use crate::checker::{CheckedWord, yield_now};
 use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::platform::{Ordering, Word};
 
 models! {

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::bases::running::Runner;
 

@@ -14,7 +14,7 @@ use ends::End;
 use std::sync::Arc;
 use tickless_core::bases::Started;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::CpuId;
 use turns::{Byte, Turns};

@@ -8,7 +8,7 @@ use super::stage::{CPU0, CPU1, LATER, LATEST, NOW, Stage, WRITTEN};
 use crate::checker::yield_now;
 use tickless_core::bases::Started;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::Ns;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::{CallbackResult, Expired, Firing};
+use tickless_core::bases::expiry::Expired;
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{
     BaseCounts, Bases, Deferral, FiresIn, Options, Settings, StartError, Started,

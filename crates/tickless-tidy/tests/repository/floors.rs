@@ -286,7 +286,7 @@ fn tree<'a>(text: &'a str, base: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> u
 const FLOORS: &[Floors] = &[("a", &["low", "mid beside", "room"])];
 
 /// Returns the breaches in a crate that consists of these files: their lines and what is wrong,
-/// without the text after `;`, which says what to do.
+/// without the text after `;`, which states what to do.
 fn found(floors: &[Floors], files: &[(&str, &str)]) -> Vec<String> {
     let root = ("lib.rs", "mod low; mod mid; mod beside; mod room; pub use room::two::B;");
     let source =

@@ -34,7 +34,7 @@ impl Processes {
         self.names.get(&process).map(|name| &**name)
     }
 
-    /// Returns whether the trace tells which threads have a limit of CPU time.
+    /// Returns whether the trace shows which threads have a limit of CPU time.
     pub fn has_limits(&self) -> bool {
         self.limits > 0
     }

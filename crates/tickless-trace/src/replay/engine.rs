@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Bases, Options, Settings, WheelEvents};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_virtual_counter_never_goes_back() {
+    fn the_virtual_counter_is_monotonic() {
         let mut clock = VirtualClock::new(&Options::default()).unwrap();
         clock.jump_to(clock.now() + (1 << 52));
         let mut before = clock.virtual_counter();

@@ -4,7 +4,7 @@ use super::wakers::{Pause, Wakers};
 use crate::platform::clock::HostClock;
 use std::task::Waker;
 use std::time::Duration;
-use tickless_core::bases::expiry::{CallbackResult, Expiry};
+use tickless_core::bases::firing::{CallbackResult, Expiry};
 use tickless_core::periodic;
 use tickless_core::time::{CpuId, Instant, Ns, Window};
 

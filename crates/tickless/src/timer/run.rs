@@ -8,7 +8,8 @@ use super::wakers::Wakers;
 use crate::events;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use tickless_core::bases::expiry::{self, CallbackResult, Firing};
+use tickless_core::bases::expiry;
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 

@@ -12,7 +12,7 @@ use super::{Moment, TestPlatform, Watch, assert_unlocked, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{BaseCounts, Bases, IfPending, Options, Settings, Started, WheelEvents};
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};

@@ -3,7 +3,8 @@
 use super::timers::{AnyTimer, Family, exactly};
 use super::{TestPlatform, on};
 use std::sync::Arc;
-use tickless_core::bases::expiry::{CallbackResult, Expired, Firing};
+use tickless_core::bases::expiry::Expired;
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Bases, Options, Settings, Started};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};

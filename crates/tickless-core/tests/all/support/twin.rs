@@ -5,7 +5,7 @@ use super::REACHES;
 use super::timers::Family;
 use std::cmp::Reverse;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{IfPending, Options, Settings, StartError, Started, WheelEvents};
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::Policy;

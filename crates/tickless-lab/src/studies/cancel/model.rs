@@ -26,7 +26,7 @@ use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Bases, Options, Scan, Settings};
 use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;

@@ -27,7 +27,7 @@ use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::clock::combined::ReadPolicy;
 use tickless_core::link::QueueLink;

@@ -28,7 +28,7 @@ use crate::studies::{Band, Cell, Claim, Sides};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Deferral, Options, Settings, WheelEvents};
 use tickless_core::link::WheelLink;
 use tickless_core::owned::OwnedTimer;

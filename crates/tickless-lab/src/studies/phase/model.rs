@@ -32,7 +32,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use tickless_core::bandwidth::{Grant, Group, MemberId, Release, Settings as Bandwidth};
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
 use tickless_core::phase::{Phase, Phases};

@@ -35,7 +35,7 @@ use crate::studies::{Band, Cell, Claim, Sides, fitted};
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
 use tickless_core::rearm::{DeviceCounts, Policy};

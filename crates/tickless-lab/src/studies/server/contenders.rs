@@ -20,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use tickless::policy::protocols::{Turns, Users};
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::link::WheelLink;
 use tickless_core::owned::OwnedTimer;

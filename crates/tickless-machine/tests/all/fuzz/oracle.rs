@@ -4,7 +4,7 @@ use super::history::{FaultCounts, History, LATE_MAX};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
