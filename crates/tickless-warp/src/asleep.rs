@@ -16,7 +16,7 @@
 
 use crate::sys::wakes::Wakes;
 use crate::timeout::Endless;
-use crate::tree::{Signals, State, Thread, Tree};
+use crate::tree::{Signals, State, Thread, Tree, Untraced};
 use libc::pid_t;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -85,18 +85,21 @@ impl Activity {
             && self.of(thread) == thread.activity_asleep
     }
 
-    /// Returns whether a thread is asleep, for a thread that will report the end of its sleep.
-    fn sleeps_until_report(&self, thread: &mut Thread) -> bool {
+    /// Returns whether a thread is asleep, for a thread that will report the end of its sleep. Adds
+    /// it to `found` with its activity, if its state had to be read.
+    fn sleeps_until_report(&self, thread: &mut Thread, found: &mut Found) -> bool {
         let Some(wakes) = self.wakes() else { return is_asleep(thread) };
         let activity = Some(wakes.of(thread.tid));
         if thread.activity_asleep == activity {
             return true;
         }
-        let is_asleep = is_asleep(thread);
-        thread.activity_asleep = activity.filter(|_| is_asleep);
-        is_asleep
+        found.push((thread.tid, activity));
+        is_asleep(thread)
     }
 }
+
+/// Threads that were found asleep by their state, with the activity that each had before.
+type Found = Vec<(pid_t, Option<u64>)>;
 
 /// Decides whether every thread waits. Without the eBPF program, the thread `first` is read first,
 /// because it ran last. If signals may be under way, threads that only sleep are read, too.
@@ -127,8 +130,9 @@ fn count(
     {
         return Census::Awake(first);
     }
-    // The threads that have run since they were last found asleep, with their activity.
-    let mut changed = Vec::new();
+    // The threads that have run since they were last found asleep: those that will report when
+    // they run again, and all others.
+    let (mut reporting, mut changed) = (Found::new(), Found::new());
     let ended_waits = &mut tree.ended_waits;
     for thread in tree.threads.values_mut() {
         match thread.state {
@@ -141,13 +145,14 @@ fn count(
                 if activity.has_slept_on(thread) {
                     continue;
                 }
+                thread.activity_asleep = None;
                 // Read the activity first: it increases before a thread that sleeps afterwards
                 // runs.
                 let before = activity.of(thread);
                 if !is_asleep(thread) {
                     return Census::Awake(thread.tid);
                 }
-                if !is_in_untraced_wait(thread) {
+                if is_in_untraced_wait(thread) == Some(false) {
                     ended_waits.extend(thread.untraced.take().and_then(|wait| wait.key));
                 }
                 changed.push((thread.tid, before));
@@ -164,7 +169,7 @@ fn count(
             }
             State::Waiting(_) | State::Held(..) => {
                 *threads_read += 1;
-                activity.sleeps_until_report(thread)
+                activity.sleeps_until_report(thread, &mut reporting)
             }
             // In vfork(2), a thread waits for its child in the state of a wait for a disk.
             State::Lending => {
@@ -176,22 +181,29 @@ fn count(
             return Census::Awake(thread.tid);
         }
     }
-    // If no thread has run since the last census, none can have woken another one since then.
-    if changed.is_empty() {
-        return Census::Asleep;
-    }
-    for (tid, before) in changed {
+    for &(tid, before) in &changed {
         let Some(thread) = tree.threads.get_mut(&tid) else { continue };
-        thread.activity_asleep = before;
+        let is_asleep = matches!(state(thread), Some(b'S' | b'Z' | b'X'));
         // If a thread's activity cannot be read, only its state is compared.
-        if !activity.has_slept_on(thread) && (before.is_some() || !is_asleep(thread)) {
+        if !is_asleep || (before.is_some() && activity.of(thread) != before) {
             return Census::Awake(tid);
         }
     }
-    for thread in tree.threads.values_mut() {
-        let is_free = matches!(thread.state, State::Free) && thread.activity_asleep.is_some();
-        if is_free && !activity.has_slept_on(thread) {
-            return Census::Awake(thread.tid);
+    // If no thread has run since the last census, none can have woken another one since then.
+    if !changed.is_empty() {
+        for thread in tree.threads.values_mut() {
+            let is_free = matches!(thread.state, State::Free) && thread.activity_asleep.is_some();
+            if is_free && !activity.has_slept_on(thread) {
+                return Census::Awake(thread.tid);
+            }
+        }
+    }
+    // A wakeup is counted a little before it changes the state. While another thread runs, the
+    // activity of a thread that is still asleep may have the wakeup in it, by which it runs soon.
+    // So the activities count only now that none has run.
+    for (tid, activity) in changed.into_iter().chain(reporting) {
+        if let Some(thread) = tree.threads.get_mut(&tid) {
+            thread.activity_asleep = activity;
         }
     }
     Census::Asleep
@@ -215,18 +227,25 @@ fn runs_now(thread: &mut Thread) -> bool {
 }
 
 /// Returns whether a thread is still in its last untraced wait (one with the kernel's own timeout).
-pub(crate) fn is_in_untraced_wait(thread: &mut Thread) -> bool {
-    let Some(wait) = thread.untraced else { return false };
-    let is_in = |text: &str| {
-        let mut words = text.split_whitespace();
-        let number = words.next()?.parse().ok()?;
-        let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-        let args = [next()?, next()?, next()?, next()?, next()?, next()?];
-        let [_, ip] = [next()?, next()?];
-        Some(wait.is_at(number, ip, args))
-    };
+/// `None` if the thread runs: it may be about to begin the wait, or to go on with it.
+pub(crate) fn is_in_untraced_wait(thread: &mut Thread) -> Option<bool> {
+    let Some(wait) = thread.untraced else { return Some(false) };
     // Without the file `syscall`, the thread's registers are compared when its deadline comes.
-    call(thread, is_in).is_none_or(|is_in| is_in.unwrap_or(false))
+    call(thread, |text| is_in(text, &wait)).unwrap_or(Some(true))
+}
+
+/// Returns whether a thread is in a wait, by the text of its file `syscall`. `None` if it runs.
+fn is_in(text: &str, wait: &Untraced) -> Option<bool> {
+    let mut words = text.split_whitespace();
+    let number = words.next()?.parse().ok()?;
+    // The number of no system call is -1.
+    if number < 0 {
+        return Some(false);
+    }
+    let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let args = [next()?, next()?, next()?, next()?, next()?, next()?];
+    let [_, ip] = [next()?, next()?];
+    Some(wait.is_at(number, ip, args))
 }
 
 /// Reads the system call in which a thread is: its number, arguments, stack and instruction.
@@ -262,4 +281,24 @@ fn read(file: &mut Option<File>, path: std::fmt::Arguments<'_>, text: &mut [u8])
         *file = File::open(path.to_string()).ok();
     }
     file.as_ref()?.read_at(text, 0).ok().filter(|length| *length > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeout::timed_call;
+
+    #[test]
+    fn a_thread_that_runs_may_yet_wait() {
+        let args = [5, 0x7ff0, 128, 1_000, 0, 0];
+        let number = libc::SYS_epoll_wait;
+        let call = timed_call(number, args, |_| None).unwrap();
+        let wait = Untraced { call, number, ip: 0x4000, args, deadline: 0, key: None };
+        let is_in = |text| is_in(text, &wait);
+        assert_eq!(is_in("232 0x5 0x7ff0 0x80 0x3e8 0x0 0x0 0x7fe0 0x4000\n"), Some(true));
+        assert_eq!(is_in("232 0x5 0x7ff0 0x80 0x3e7 0x0 0x0 0x7fe0 0x4000\n"), Some(false));
+        assert_eq!(is_in("202 0x5 0x7ff0 0x80 0x0 0x0 0x0 0x7fe0 0x4002\n"), Some(false));
+        assert_eq!(is_in("-1 0x7fe0 0x4000\n"), Some(false));
+        assert_eq!(is_in("running\n"), None);
+    }
 }

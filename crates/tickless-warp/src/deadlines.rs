@@ -41,8 +41,8 @@ impl<T: Copy> Deadlines<T> {
         self.timers.next_event().map(Instant::as_nanos)
     }
 
-    /// Removes and returns the next deadline that has come by `now`.
-    pub(crate) fn pop(&mut self, now: Ns) -> Option<T> {
+    /// Removes the next deadline that has come by `now`, and returns its key and its value.
+    pub(crate) fn pop(&mut self, now: Ns) -> Option<(Key, T)> {
         if self.due.is_empty() {
             self.timers.advance_into(Instant::from_nanos(now), &mut self.due);
             if let Some(random) = &mut self.random {
@@ -54,7 +54,7 @@ impl<T: Copy> Deadlines<T> {
             self.due.reverse();
         }
         let key = self.due.pop()?;
-        self.timers.remove(key)
+        self.timers.remove(key).map(|what| (key, what))
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn all(deadlines: &mut Deadlines<u32>, now: Ns) -> Vec<u32> {
-        std::iter::from_fn(|| deadlines.pop(now)).collect()
+        std::iter::from_fn(|| deadlines.pop(now)).map(|(_, what)| what).collect()
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         let mut deadlines = Deadlines::new(0, None);
         deadlines.arm(5, 1);
         let second = deadlines.arm(5, 2).unwrap();
-        assert_eq!(deadlines.pop(5), Some(1));
+        assert_eq!(deadlines.pop(5).map(|(_, what)| what), Some(1));
         deadlines.cancel(second);
         assert_eq!(deadlines.pop(5), None);
     }

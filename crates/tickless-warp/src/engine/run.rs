@@ -19,6 +19,7 @@ use crate::tree::{Signals, Tree};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
+use tickless_core::local::Key;
 
 /// How long other processes may run on after the program itself has ended.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -148,8 +149,8 @@ impl Engine<'_> {
             }
             self.clock.refine();
             let now = self.clock.now();
-            while let Some(due) = self.deadlines.pop(now) {
-                self.is_due(due);
+            while let Some((key, due)) = self.deadlines.pop(now) {
+                self.is_due(key, due);
                 is_quiet = false;
             }
             if is_quiet {
@@ -164,12 +165,12 @@ impl Engine<'_> {
         }
     }
 
-    fn is_due(&mut self, due: Due) {
+    fn is_due(&mut self, key: Key, due: Due) {
         if let Some(by) = self.jumped.take() {
             self.log_jump(due, by);
         }
         match due {
-            Due::Wait(tid) => self.end_wait(tid),
+            Due::Wait(tid) => self.end_wait(tid, key),
             Due::Timer(id) => self.expire(id),
             Due::Until => {
                 self.ended = Some(Ended::Until);

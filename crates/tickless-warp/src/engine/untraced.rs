@@ -10,7 +10,7 @@
 //! clock jumps.
 
 use super::state::{Due, Engine, arguments};
-use super::waits::{is_interrupted, write_remaining};
+use super::waits::{ERESTARTSYS, is_interrupted, write_remaining};
 use crate::asleep::is_in_untraced_wait;
 use crate::options::{Options, Pace};
 use crate::sys::notices::{Answer, Notice};
@@ -18,6 +18,7 @@ use crate::sys::{memory, ptrace};
 use crate::timeout::{Endless, TimedCall, When, timed_call};
 use crate::tree::{State, Untraced};
 use libc::{c_long, pid_t};
+use tickless_core::local::Key;
 
 /// Returns whether time flows as in reality while a thread computes, so that the kernel's timeouts
 /// are right. The report needs the end of each wait, so with a report no wait is untraced.
@@ -30,6 +31,7 @@ impl Engine<'_> {
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
         let Notice { tid, number, ip, args, .. } = notice;
         self.forget_untraced(tid);
+        self.sleep_is_repeated(tid);
         let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
         let call = timed_call(number, args, read);
         if let Some(call) = call.filter(|call| self.holds(call)) {
@@ -58,14 +60,25 @@ impl Engine<'_> {
     }
 
     /// Interrupts an untraced wait whose deadline has come, unless the wait has ended.
-    pub(crate) fn interrupt_untraced(&mut self, tid: pid_t) {
+    pub(crate) fn interrupt_untraced(&mut self, tid: pid_t, key: Key) {
+        /// When to check again whether a thread that runs is in its wait.
+        const CHECK_NS: u64 = 1_000_000;
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        if !is_in_untraced_wait(thread) {
-            thread.untraced = None;
+        let is_in = is_in_untraced_wait(thread);
+        let Some(wait) = thread.untraced.as_mut().filter(|wait| wait.key == Some(key)) else {
             return;
-        }
-        if let Some(wait) = &mut thread.untraced {
-            wait.key = None;
+        };
+        match is_in {
+            Some(true) => wait.key = None,
+            Some(false) => {
+                thread.untraced = None;
+                return;
+            }
+            None => {
+                let again = self.clock.now().saturating_add(CHECK_NS);
+                wait.key = self.deadlines.arm(again, Due::Wait(tid));
+                return;
+            }
         }
         // A process that is stopped gets the result when it continues.
         if matches!(thread.state, State::Free) {
@@ -81,7 +94,10 @@ impl Engine<'_> {
         let Some(wait) = thread.untraced.take_if(|wait| wait.key.is_none()) else { return };
         let Some(mut registers) = ptrace::registers(tid) else { return };
         let number = registers.orig_rax.cast_signed() as c_long;
-        if !is_interrupted(registers.rax.cast_signed()) {
+        let result = registers.rax.cast_signed();
+        // With ERESTARTSYS, the thread has begun another wait, and waited for the answer to its
+        // notice: the kernel repeats the call.
+        if !is_interrupted(result) || result == ERESTARTSYS {
             return;
         }
         if wait.is_at(number, registers.rip, arguments(&registers)) {
@@ -100,7 +116,7 @@ impl Engine<'_> {
     /// taken back the tracer's interruption.
     pub(crate) fn signal_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        let is_in = is_in_untraced_wait(thread);
+        let is_in = is_in_untraced_wait(thread) == Some(true);
         let Some(wait) = thread.untraced.as_mut().filter(|_| is_in) else { return };
         let left = wait.deadline.saturating_sub(self.clock.now());
         write_remaining(tid, wait.call.remaining, left);

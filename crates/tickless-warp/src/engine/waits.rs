@@ -19,9 +19,10 @@ use crate::timeout::{Endless, Remaining, TimedCall, When, remaining_words};
 use crate::tree::{Interrupted, Signals, State, Wait};
 use libc::pid_t;
 use ptrace::Registers;
+use tickless_core::local::Key;
 
 // What an interrupted system call returns inside the kernel; see `include/linux/errno.h`.
-const ERESTARTSYS: i64 = -512;
+pub(super) const ERESTARTSYS: i64 = -512;
 const ERESTARTNOHAND: i64 = -514;
 const ERESTART_RESTARTBLOCK: i64 = -516;
 const EINTR: i64 = -(libc::EINTR as i64);
@@ -77,11 +78,11 @@ impl Engine<'_> {
         ptrace::resume_to_exit(tid);
     }
 
-    /// Ends a wait whose deadline has come.
-    pub(crate) fn end_wait(&mut self, tid: pid_t) {
+    /// Ends a wait whose deadline has come. Does nothing if the deadline was an earlier wait's.
+    pub(crate) fn end_wait(&mut self, tid: pid_t, key: Key) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         match thread.state {
-            State::Held(ref mut wait, notice) => {
+            State::Held(ref mut wait, notice) if wait.key == Some(key) => {
                 wait.key = None;
                 let (wait, answer) = (*wait, Answer::Result(wait.call.timed_out));
                 // Otherwise a signal has interrupted the sleep, and stops the thread next.
@@ -91,13 +92,13 @@ impl Engine<'_> {
                     self.last = tid;
                 }
             }
-            State::Waiting(mut wait) => {
+            State::Waiting(mut wait) if wait.key == Some(key) => {
                 wait.key = None;
                 thread.state = State::Ending(wait);
                 self.last = tid;
                 ptrace::interrupt(tid);
             }
-            State::Free | State::Stopped => self.interrupt_untraced(tid),
+            State::Free | State::Stopped => self.interrupt_untraced(tid, key),
             _ => {}
         }
     }
@@ -113,6 +114,18 @@ impl Engine<'_> {
         if let Some(registers) = ptrace::registers(tid) {
             self.finish_wait(tid, wait, Ending::Event, registers);
             self.tree.set(tid, State::Free);
+        }
+    }
+
+    /// Ends a sleep that was interrupted without a stop of its thread, which has sent another
+    /// notice: if that is of the same call, the kernel repeats it, and its deadline stays.
+    pub(crate) fn sleep_is_repeated(&mut self, tid: pid_t) {
+        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
+        let state = thread.state;
+        if let State::Held(Wait { registers, deadline, .. }, _) = state {
+            thread.interrupted = Some(Interrupted { registers, deadline });
+            thread.state = State::Free;
+            self.forget_wait(state);
         }
     }
 
@@ -138,8 +151,11 @@ impl Engine<'_> {
                 // The kernel would repeat this call by itself, by restart_syscall(2).
                 ERESTART_RESTARTBLOCK => ERESTARTNOHAND,
                 ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
-                // What was interrupted is the wait for the answer to a notice.
-                ERESTARTSYS if wait.call.endless == Endless::Pause => ERESTARTNOHAND,
+                // What was interrupted is the wait for the answer to a notice, or a wait for a futex
+                // whose timeout was taken away: with it, no signal's handler lets it go on.
+                ERESTARTSYS if wait.call.endless == Endless::Pause || is_futex_wait(&before) => {
+                    ERESTARTNOHAND
+                }
                 result => result,
             };
             write_remaining(tid, wait.call.remaining, left);
@@ -210,6 +226,13 @@ fn clear_sets(tid: pid_t, registers: &Registers) {
     for set in [read, write, except].into_iter().filter(|set| *set != 0) {
         memory::write_words(tid, set, &vec![0; words]);
     }
+}
+
+/// Returns whether a call is a FUTEX_WAIT or FUTEX_WAIT_BITSET of futex(2).
+fn is_futex_wait(registers: &Registers) -> bool {
+    let [_, op, ..] = arguments(registers);
+    registers.orig_rax.cast_signed() == libc::SYS_futex
+        && matches!((op & 0x7f) as i32, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
 }
 
 /// Returns whether a call is the repetition of one that was interrupted.

@@ -71,6 +71,58 @@ fn inside_sleeps() {
 }
 
 #[test]
+fn the_deadline_of_a_wait_that_has_ended_ends_no_other_wait() {
+    inside("calls::inside_two_waits");
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_two_waits() {
+    let pipes: [[c_int; 2]; 4] = std::array::from_fn(|_| socket_pair());
+    let send = |pipe: usize, value: u8| unsafe {
+        assert_eq!(libc::write(pipes[pipe][0], (&raw const value).cast(), 1), 1);
+    };
+    let receive = |pipe: usize| unsafe {
+        let mut value = 0_u8;
+        assert_eq!(libc::read(pipes[pipe][1], (&raw mut value).cast(), 1), 1);
+        value
+    };
+    let poll = |pipe: usize, ms| {
+        let mut at = libc::pollfd { fd: pipes[pipe][1], events: libc::POLLIN, revents: 0 };
+        unsafe { libc::poll(&raw mut at, 1, ms) }
+    };
+    for _ in 0..10 {
+        send(0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(poll(0, 50), 1, "its event was there already");
+                receive(0);
+                receive(1);
+                assert_eq!(takes("poll", 5.0, || poll(0, 5_000)), 0);
+            });
+            // Until long after the first deadline, one of these two threads runs at any time, but
+            // often another one than a moment ago.
+            scope.spawn(|| {
+                while receive(2) == 0 {
+                    send(3, 0)
+                }
+            });
+            let start = std::time::Instant::now();
+            let mut is_woken = false;
+            while start.elapsed().as_millis() < 100 {
+                send(2, 0);
+                receive(3);
+                if !is_woken && start.elapsed().as_millis() > 20 {
+                    send(1, 0);
+                    is_woken = true;
+                }
+            }
+            send(2, 1);
+        });
+    }
+}
+
+#[test]
 #[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_polls() {
     let [fd, _] = socket_pair();

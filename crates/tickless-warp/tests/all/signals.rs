@@ -62,7 +62,15 @@ fn inside_handled() {
         });
         assert!((6..=7).contains(&value.tv_sec), "{} s are left", value.tv_sec);
         sender.join().unwrap();
-        assert_eq!(HANDLED.load(Ordering::Relaxed), 3 * rounds);
+        let sender = signal_after(3, libc::SIGUSR1);
+        let word = AtomicU32::new(0);
+        takes("futex", 3.0, || {
+            let (op, time) = (libc::FUTEX_WAIT, &raw const ten);
+            let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, 0, time) };
+            assert!(is_interrupted(result as c_int));
+        });
+        sender.join().unwrap();
+        assert_eq!(HANDLED.load(Ordering::Relaxed), 4 * rounds);
     }
 }
 
