@@ -151,7 +151,7 @@ impl Engine<'_> {
                 // The kernel would repeat this call by itself, by restart_syscall(2).
                 ERESTART_RESTARTBLOCK => ERESTARTNOHAND,
                 ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
-                // What was interrupted is the wait for the answer to a notice, or a wait for a futex
+                // What was interrupted is the wait for the answer to a notice, or one for a futex
                 // whose timeout was taken away: with it, no signal's handler lets it go on.
                 ERESTARTSYS if wait.call.endless == Endless::Pause || is_futex_wait(&before) => {
                     ERESTARTNOHAND
