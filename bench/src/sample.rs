@@ -1,5 +1,4 @@
-//! Samples of figures. Contenders are sampled in turn, so that a disturbance of the machine affects
-//! all alike.
+//! Samples of figures. Contenders are sampled in turn, so that a disturbance affects all alike.
 
 use crate::affinity;
 use rustix::time::{ClockId, clock_gettime};

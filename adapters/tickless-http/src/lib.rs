@@ -60,8 +60,7 @@ impl DeadlineHeader {
         DeadlineHeader { name, units: &[("", 1_000_000)], digits_max: 20, margin: Duration::ZERO }
     }
 
-    /// Reduces the time that [`write`](Self::write) sends by `margin`, so that the answer has time
-    /// to travel.
+    /// Reduces the time that [`write`](Self::write) sends by `margin`, for the answer's travel.
     #[must_use]
     pub fn margin(self, margin: Duration) -> DeadlineHeader {
         DeadlineHeader { margin, ..self }

@@ -16,8 +16,7 @@ pub struct TimeoutLayer {
 }
 
 impl TimeoutLayer {
-    /// Each request may take `timeout`. `timers` are `&Timers`, `&VirtualTime` or a
-    /// [`TimerSource`].
+    /// A request may take `timeout`. `timers` are `&Timers`, `&VirtualTime` or a [`TimerSource`].
     pub fn new(timers: impl Into<TimerSource>, timeout: Duration) -> TimeoutLayer {
         TimeoutLayer { timers: timers.into(), timeout }
     }

@@ -1,5 +1,4 @@
-//! The services in virtual time, with exact times. `beside_tower.rs` compares the rate and the
-//! timeout with tower's.
+//! The services in virtual time, with exact times. `beside_tower.rs` compares two with tower's.
 
 use http::Request;
 use std::future::ready;

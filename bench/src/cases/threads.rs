@@ -1,8 +1,7 @@
 //! W4: two threads, each arms and cancels its own timers. W4x: one cancels what the other armed.
 //!
-//! Each thread stays on a CPU of its own. Wall time over all pairs of both threads: perfect
-//! scaling halves W1. In W4x timers travel through a ring of one producer and one consumer, and
-//! back through another one.
+//! Each thread stays on a CPU of its own. Wall time over all pairs of both threads: perfect scaling
+//! halves W1. In W4x timers travel through a ring of one producer and one consumer, and back.
 
 use super::{Choice, contender};
 use crate::affinity;

@@ -32,8 +32,7 @@ type BitWheel = conformance_peers::wheels::BitWheel<1024>;
 
 /// Timers of one thread, of which some are always pending.
 ///
-/// The provided methods are compiled for each peer: a call for many operations is one indirect
-/// call.
+/// The provided methods are compiled per peer: a call for many operations is one indirect call.
 pub trait Table {
     /// Returns the runtime inside of which these timers must be used, if they need one.
     fn runtime(&self) -> Option<Handle> {

@@ -1,7 +1,6 @@
 //! tokio's `Sleep`: a wheel behind one mutex per runtime, and wakers instead of callbacks.
 //!
-//! The runtimes here have time but no I/O, so that waking a driver is no system call: the
-//! cheapest form.
+//! The runtimes here have time but no I/O, so waking a driver is no system call: the cheapest form.
 
 use super::{CAUGHT_UP, Expire, Shared, Sleeper, Table, sleep_again_and_again};
 use crate::latency::{Latencies, measured};

@@ -95,8 +95,7 @@ pub fn switches_when_idle<T: Time>(trial: &Trial) -> f64 {
     (wakeups() - before) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Returns how late the sleeps of a server's only task are that last 250 us: median and 99th
-/// percentile, in us.
+/// Returns how late a server's only task wakes from sleeps of 250 us: median and p99, in us.
 pub fn lateness_when_idle<T: Time>(trial: &Trial) -> [f64; 2] {
     let server = start::<T>(trial);
     let (after, run) = (Duration::from_micros(250), trial.run);

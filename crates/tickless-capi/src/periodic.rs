@@ -135,6 +135,7 @@ pub unsafe extern "C" fn tickless_periodic_init(
     })
 }
 
+/// Converts the result of an arming to the status for C.
 fn started(result: Result<(), PeriodError>) -> Outcome {
     result.map_err(|error| {
         let status = match error {

@@ -194,6 +194,7 @@ unsafe fn make(
     })
 }
 
+/// Converts the result of an arming to the status for C.
 pub(crate) fn started(result: Result<Started, StartError>) -> Outcome {
     match result {
         Ok(_) => Ok(()),
@@ -376,8 +377,10 @@ pub(crate) unsafe fn cancel_with<'a, O: Object>(
             let found = match result {
                 Ok(Cancel::Idle) => CancelFound::Idle,
                 Ok(Cancel::Pending) => CancelFound::Pending,
+                // An error refuses to wait for a running callback.
                 Ok(Cancel::Running) | Err(_) => CancelFound::Running,
             };
+            // ThreadSanitizer must see that the callback came before this return.
             annotate::acquire();
             write_optional(place, found);
             result.map(drop).map_err(cancel_status)

@@ -66,6 +66,7 @@ pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
     }
 }
 
+/// Converts a period in nanoseconds, which must be positive.
 pub(crate) fn period(ns: i64) -> Outcome<Duration> {
     match duration(ns)? {
         Duration::ZERO => Err(failure(Status::OutOfRange, "the period is 0; pass at least 1 ns")),

@@ -293,9 +293,8 @@ impl Owned {
     }
 }
 
-/// Goal: each arming of a C timer ends once and is not early, whether threads, loops that change
-/// their thread, or several threads that advance virtual time drive it, and whatever its callback
-/// destroys.
+/// Goal: each arming of a C timer ends once and not early, whether threads, loops that change their
+/// thread, or several that advance virtual time drive it, and whatever its callback destroys.
 #[test]
 fn timers_end_each_arming_once() {
     let mut rng = Rng::new(seed("attacks", "timers_end_each_arming_once"));

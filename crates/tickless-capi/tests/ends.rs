@@ -39,8 +39,7 @@ fn new_own<T>(rounds: u32) -> (*mut Own<T>, Arc<AtomicU32>) {
 
 /// The bytes that freed memory is filled with. Zeros look most like a timer that can be armed.
 const FRESH: u8 = 0;
-/// These bytes look like a periodic timer whose lock is held: a thread that takes the lock would
-/// never return.
+/// These bytes look like a periodic timer whose lock is held: taking it would never end.
 const LOCK_HELD: u8 = 0xa5;
 
 /// Frees memory whose timer has been destroyed. Without Miri, the memory is filled with `scribble`
@@ -90,8 +89,7 @@ fn started() -> *mut TimerSet {
 }
 
 unsafe extern "C-unwind" fn free_timer(expiry: *mut Expiry, data: *mut c_void) {
-    // SAFETY: the caller promises that `data` points to an `Own` with a timer in it, whose callback
-    // this is.
+    // SAFETY: the caller promises that `data` points to an `Own` with this callback's timer.
     unsafe {
         let own = data.cast::<Own<TimerStorage>>();
         let fired = Arc::clone(&(*own).fired);
@@ -126,8 +124,7 @@ unsafe extern "C-unwind" fn free_periodic(_: *mut Expiry, data: *mut c_void) {
 unsafe extern "C-unwind" fn nothing(_: *mut Expiry, _: *mut c_void) {}
 
 /// Starts timers whose callbacks free them after 0 to 2 restarts, and waits until they are freed.
-/// Then checks that nothing has written to their memory, which `release_memory` filled with
-/// `scribble`.
+/// Then checks that nothing wrote to their memory, which `release_memory` filled with `scribble`.
 fn memory_is_untouched_after<T>(
     scribble: u8,
     start: impl Fn(*mut TimerSet, *mut Own<T>) -> [Status; 2],
@@ -210,8 +207,7 @@ struct Reused {
 }
 
 unsafe extern "C-unwind" fn reuse_storage(_: *mut Expiry, data: *mut c_void) {
-    // SAFETY: the caller promises that `data` points to a `Reused` with a timer in it, whose
-    // callback this is.
+    // SAFETY: the caller promises that `data` points to a `Reused` with this callback's timer.
     unsafe {
         // No reference to the whole: other threads read the timer in the storage.
         let reused = data.cast::<Reused>();

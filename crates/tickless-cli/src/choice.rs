@@ -4,6 +4,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tickless_trace::replay::ReplayPolicy;
 
+/// Returns a parser for the values `all`. `describe` returns a value's name and its help text.
 pub fn of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     describe: fn(T) -> (&'static str, &'static str),

@@ -67,7 +67,8 @@ pub fn description() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the program.
+/// Runs the program. A recording starts the program once more, as the watcher that removes what a
+/// killed recording leaves.
 pub fn main() -> ExitCode {
     if record::watch_if_asked() {
         return ExitCode::SUCCESS;

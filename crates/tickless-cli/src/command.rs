@@ -61,6 +61,7 @@ impl Failure {
         }
     }
 
+    /// The error of writing the results; none if the reader closed the pipe, as `head` does.
     pub fn output(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { exit: Exit::Success, message: None };

@@ -72,6 +72,7 @@ impl Command for LateArgs {
 }
 
 impl LateArgs {
+    /// Records for the requested time. Returns the trace, and whether a signal ended the recording.
     fn watch(&self) -> Result<(Trace, bool), Failure> {
         let tracefs = Tracefs::find()?;
         // Record only the events that this kernel has. The explanations name those that it lacks.

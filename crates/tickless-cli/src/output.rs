@@ -106,6 +106,7 @@ pub fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a table narrower if it is too wide: with less padding, and then with wrapped cells.
 fn fitted(table: &Table, width: usize) -> Table {
     let is_long = |line: String| line.trim_end().chars().count() > width;
     let mut table = table.clone();

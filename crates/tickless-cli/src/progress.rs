@@ -98,6 +98,7 @@ impl Bars {
         Bar { bar }
     }
 
+    /// On Ctrl-C, removes the bars, calls `last` and exits.
     pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
         let all = self.all.clone();
         // Ignore errors: without a handler, Ctrl-C ends the program anyway.

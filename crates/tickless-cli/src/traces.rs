@@ -1,5 +1,4 @@
-//! Finds and reads the traces that a command line names: files, patterns, and `-` for standard
-//! input.
+//! Finds and reads traces named on a command line: files, patterns, and `-` for standard input.
 
 use crate::command::Failure;
 use std::io;

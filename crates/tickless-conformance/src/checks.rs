@@ -49,8 +49,7 @@ fn advance(by: i64) -> Op {
 }
 
 /// Returns delays in nanoseconds near the seams of timer wheels, where a timer gets into another
-/// bucket or level: powers of two ticks, and one tick more or less. None is longer than
-/// [`Timers::HORIZON`].
+/// bucket or level: powers of two ticks, and one tick more or less; at most [`Timers::HORIZON`].
 fn seams<T: Timers>() -> impl Iterator<Item = i64> {
     let tick = one_tick::<T>();
     let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);
@@ -161,7 +160,8 @@ fn cancels_inside<T: Timers>() -> Vec<Vec<Op>> {
         let arms = (1..=3).map(|key| arm(key, 2 * tick + i64::from(key - 1) * gap));
         arms.chain([Op::CancelInCallback { key, other }, advance(100 * tick)]).collect()
     };
-    // A callback cancels its own timer, or one that is due in the same tick or in another.
+    // A callback cancels its own timer, or one that is due in the same tick, in the next one, or
+    // much later: `gap` is the time between two deadlines.
     [(1, 1), (1, 2), (2, 1), (3, 2), (2, 3)]
         .into_iter()
         .flat_map(|(key, other)| [0, tick, 70 * tick].map(|gap| history(key, other, gap)))

@@ -1,5 +1,4 @@
-//! Histories: sequences of operations on a set of timers. They are random, or written by hand for
-//! one check.
+//! Histories: sequences of operations on a set of timers. Random, or written for one check.
 
 use crate::timers::{Cancel, Timers};
 use fastrand::Rng;

@@ -101,6 +101,7 @@ impl<T: Timers> Judge<T> {
         self.pending.iter().map(|(&key, timer)| (key, timer.last)).min_by_key(|&(_, last)| last)
     }
 
+    /// Checks the result of `next_event`: no later than a timer must fire, nor earlier than it may.
     pub(crate) fn next_event(&self, returned: Option<u64>) -> Result<(), Fault> {
         let first = self.pending.values().map(|timer| timer.first).min();
         if let Some((key, last)) = self.most_urgent()
@@ -109,8 +110,7 @@ impl<T: Timers> Judge<T> {
             return Err(Fault::NextEventLate { key, returned, last });
         }
         match returned {
-            // If a timer may fire now, then any time up to the current one is a correct result of
-            // `next_event`.
+            // If a timer may fire now, then any time up to now is a correct result of `next_event`.
             Some(returned)
                 if T::NEXT_EVENT == NextEvent::Exact
                     && first.is_none_or(|first| returned < first && first > self.now) =>

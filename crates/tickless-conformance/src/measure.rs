@@ -50,6 +50,7 @@ fn lateness<T: Timers>() -> (u64, u64) {
     (worst, promised)
 }
 
+/// Returns how many times as long as the median tick the slowest (99.99 %) take, with a cluster.
 fn cluster<T: Timers>() -> f64 {
     let tick = T::GRANULARITY.max(1);
     let mut timers = T::new();
@@ -69,6 +70,7 @@ fn cluster<T: Timers>() -> f64 {
         / durations[durations.len() / 2].max(1) as f64
 }
 
+/// Returns by how many bytes the memory in use grows while timers are armed and cancelled.
 fn growth<T: Timers>() -> i64 {
     if T::CANCEL == Cancel::None {
         return 0;
@@ -113,8 +115,7 @@ pub fn bytes_in_use() -> i64 {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
-// SAFETY: every call is passed on to the system's allocator, which fulfils the contract of the
-// trait.
+// SAFETY: each call is passed on to the system's allocator, which fulfils the trait's contract.
 #[expect(unsafe_code, reason = "an allocator")]
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -147,8 +147,7 @@ impl<T: Timers> State<'_, T> {
         }
     }
 
-    /// Arms a timer, moves its deadline or cancels it, if the timers promise anything about that
-    /// operation.
+    /// Arms a timer, moves its deadline or cancels it, if the timers promise anything about it.
     fn change(&mut self, timers: &mut T, op: Op, inside: Option<u32>) -> Result<(), Fault> {
         let now = self.judge.now;
         let at = |delay| now.saturating_add_signed(delay).min(now.saturating_add(T::HORIZON));

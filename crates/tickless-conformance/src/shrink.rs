@@ -6,8 +6,7 @@ use crate::play::play;
 use crate::timers::Timers;
 use core::mem::discriminant;
 
-/// Removes operations and shortens times as long as the history still breaks a promise of this
-/// kind.
+/// Removes operations and shortens times while the history still breaks a promise of this kind.
 pub fn shrink<T: Timers>(ops: Vec<Op>, fault: Fault) -> (Vec<Op>, Fault) {
     let kind = discriminant(&fault);
     let mut best = (ops, fault);

@@ -25,8 +25,7 @@ pub trait Timers: Sized {
     const ORDER: Order = Order::Any;
     /// Whether [`Timers::arm`] of a pending key moves that timer.
     const ARM_REPLACES: bool = false;
-    /// Whether callbacks run before `advance` has finished, and may then arm and cancel timers of
-    /// the set.
+    /// Whether callbacks run before `advance` has finished, and may arm and cancel timers then.
     const REENTRANT: bool = false;
     /// The farthest deadline, in nanoseconds from the current time.
     const HORIZON: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;

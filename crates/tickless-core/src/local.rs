@@ -225,8 +225,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Arms a timer, pending or not, for a deadline. If the deadline has passed, the timer fires
-    /// with the next advance, or with an advance in progress that has already put it in line to
-    /// fire.
+    /// with the next advance, or with one in progress that has already put it in line to fire.
     ///
     /// # Errors
     ///
@@ -237,6 +236,7 @@ impl<T> LocalTimers<T> {
         self.start_in(key, deadline, deadline.since(self.now))
     }
 
+    /// Arms a timer for a deadline, which is `distance` from now; by a push-out if possible.
     #[inline]
     fn start_in(&mut self, key: Key, deadline: Ns, distance: Ns) -> Result<(), LocalError> {
         let slot = key.coarse();
@@ -268,6 +268,7 @@ impl<T> LocalTimers<T> {
         self.start_at(key, soft)
     }
 
+    /// Arms a timer of either kind, by moving it to the list or heap of its new deadline.
     #[cold]
     #[inline(never)]
     fn start_slow(&mut self, key: Key, window: Window) -> Result<(), LocalError> {

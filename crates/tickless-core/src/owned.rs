@@ -1,9 +1,8 @@
 //! A timer that owns its memory and keeps its bases (the timers of each CPU) alive, for simulators
 //! and replays.
 //!
-//! On real machines `tickless/src/timer/pinned.rs` is used instead, which also handles waits that
-//! would never end, callbacks on the caller's stack, forked children, and memory that the program
-//! owns.
+//! Real machines use `tickless/src/timer/pinned.rs` instead, which also handles waits that would
+//! never end, callbacks on the caller's stack, forked children, and memory that the program owns.
 
 use crate::bases::cancel::{Cancel, Occupied};
 use crate::bases::{Bases, Family, Options, StartError, Started};

@@ -105,8 +105,7 @@ impl PhaseSlot {
         self.period
     }
 
-    /// Returns the offset of the timer's expiries from the multiples of the period; less than the
-    /// period.
+    /// Returns the offset of the timer's expiries from the multiples of the period; less than it.
     pub fn phase(&self) -> Ns {
         self.phase
     }
@@ -235,6 +234,7 @@ impl Circle {
         self.timers == 0
     }
 
+    /// Chooses a position on the circle. With `Spread` it is the middle of the largest gap.
     fn choose(&self, phase: Phase, period: Ns) -> Turn {
         match phase {
             Phase::Aligned => Turn(0),
@@ -250,6 +250,7 @@ impl Circle {
         }
     }
 
+    /// Adds a timer at a position, which splits the gap that it is in.
     fn occupy(&mut self, at: Turn) {
         self.timers += 1;
         self.arrivals += 1;
@@ -265,6 +266,7 @@ impl Circle {
         }
     }
 
+    /// Removes a timer from a position. After the last one, the gaps on both sides become one.
     fn vacate(&mut self, at: Turn) {
         let Some(here) = self.taken.get_mut(&at) else { return };
         self.timers -= 1;

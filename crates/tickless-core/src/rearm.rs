@@ -51,8 +51,7 @@ enum Phase {
     Forced,
     /// `armed` is the end of a back-off: a pause after handlers that could not catch up (R7).
     BackingOff,
-    /// The handler runs and will program the device at its end (R5); until then `armed` is
-    /// `Ns::NEVER`.
+    /// The handler runs and programs the device at its end (R5); until then `armed` is `Ns::NEVER`.
     Handling,
     /// The handler has ended; [`Device::settle`] will program the device. `armed` is `Ns::NEVER`.
     Deferred,
@@ -148,8 +147,7 @@ impl Device {
     }
 
     /// Records that a pending timer of this urgency was rearmed from `old` to `new`. Returns what
-    /// to do to the device, at most one write. A lazy timer that moves later leaves the device as
-    /// it is.
+    /// to do to the device, at most one write. A lazy timer that moves later needs none.
     ///
     /// Under [`Policy::Eager`], call [`removed`](Self::removed) and [`started`](Self::started)
     /// instead: that policy may write for each of them.
@@ -285,6 +283,7 @@ impl Device {
         self.program(expiry, now)
     }
 
+    /// Arms the device for an expiry, or for later if the limits require a pause.
     fn program(&mut self, expiry: Ns, now: Ns) -> Rearm {
         self.armed = self.limits.clamp(expiry, now);
         if self.armed > expiry {

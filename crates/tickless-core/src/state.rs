@@ -199,8 +199,7 @@ impl Life {
         if is_counted { Life(self.0 - CANCELLER) } else { self }
     }
 
-    /// Returns whether a canceller waits for the callback, or waited when the timer was last
-    /// cancelled.
+    /// Returns whether a canceller waits for the callback, or did when it was last cancelled.
     pub(crate) const fn is_being_cancelled(self) -> bool {
         self.0 & CANCELLERS != 0
     }
@@ -252,8 +251,7 @@ pub enum FiresIn {
     /// timers, and in a kernel all other work of its CPU. Linux calls such timers hard.
     #[default]
     Handler,
-    /// The callback runs in the expiry thread, as those of all coarse timers do. Linux calls such
-    /// timers soft.
+    /// The callback runs in the expiry thread, as all coarse timers' do. Linux calls them soft.
     Thread,
 }
 

@@ -54,6 +54,7 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Makes a figure from a single value. A value that is not finite is left empty.
     pub fn once(
         figure: impl Into<String>,
         unit: impl Into<String>,
@@ -81,6 +82,7 @@ impl Figure {
 }
 
 impl Outcome {
+    /// Returns the rows of a cell: one for each figure, and one with the error if it failed.
     pub fn rows(self, cell: &Cell, version: &str) -> impl Iterator<Item = Row> {
         let Cell { study, machine, machine_hash, trace, cpus, policy, clock, hz, seed, .. } =
             cell.clone();

@@ -37,6 +37,7 @@ fn attempt<R>(mut f: impl FnMut(&mut MachineState, usize) -> Result<R, Turn>) ->
     }
 }
 
+/// Accesses a word when it is this CPU's turn. A hit may be early: no other CPU can act so soon.
 #[inline]
 pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     attempt(|machine, cpu| {
@@ -100,6 +101,7 @@ pub(crate) fn begin_locking() -> bool {
     may_lock == Some(true)
 }
 
+/// Ends a part of the code that holds a lock.
 pub(crate) fn end_locking() {
     with_running(|machine, cpu| {
         let cpu = &mut machine.cpus[cpu];
@@ -108,6 +110,7 @@ pub(crate) fn end_locking() {
     });
 }
 
+/// Records that a rule was broken, if the number of locks that this CPU holds breaks it.
 pub(crate) fn check_locks(is_broken: impl Fn(u32) -> bool, rule: &'static str) {
     with(|machine| {
         if machine.cpu().is_some_and(|cpu| is_broken(cpu.locks)) {

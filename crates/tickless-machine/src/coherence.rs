@@ -78,8 +78,7 @@ struct Port {
 
 #[derive(Debug)]
 struct Line {
-    /// The core that holds the line exclusively and may write it without asking others; or
-    /// [`NONE`].
+    /// The core that holds the line exclusively and may write it without a request; or [`NONE`].
     owner: u16,
     /// The socket whose memory holds the line: that of the first core that has accessed the line.
     home: u16,
@@ -165,6 +164,7 @@ impl Lines {
         self.lines[line as usize].words += 1;
     }
 
+    /// A word of the line is freed. With the last word, the line is freed.
     pub(crate) fn leave(&mut self, line: LineId) {
         self.lines[line as usize].words -= 1;
         if self.lines[line as usize].words == 0 {
@@ -192,8 +192,7 @@ impl Lines {
         self.lines[line as usize].version
     }
 
-    /// Returns the time at which the owner's request has taken the other cores' copies of the line
-    /// away.
+    /// Returns when the owner's request has taken the other cores' copies of the line away.
     #[inline]
     pub(crate) fn lost(&self, line: LineId) -> Ps {
         self.lines[line as usize].lost
@@ -208,6 +207,7 @@ impl Lines {
         into.append(&mut self.lines[line as usize].watchers);
     }
 
+    /// Returns whether a core can access a line without a transfer.
     #[inline]
     pub(crate) fn find(&self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> Found {
         let place = self.places[cpu.index()];
@@ -226,6 +226,7 @@ impl Lines {
         }
     }
 
+    /// Performs an access at `now`. The core may have requested the line earlier, at `asked`.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -286,6 +287,7 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
+    /// Brings a copy for reading to a core, after earlier requests. Returns when it arrives.
     fn fetch(&mut self, id: LineId, place: Place, now: Ps, asked: Ps) -> Ps {
         let Place { socket, bit, .. } = place;
         let costs = &self.costs;
@@ -374,6 +376,7 @@ fn place(topology: Topology, cpu: CpuId) -> Place {
     Place { core, socket: topology.socket_of_core(core), bit }
 }
 
+/// Returns the time to get a line that no cache has. Its first reader's socket becomes its home.
 fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: u16) -> Ps {
     if line.home == NONE {
         line.home = socket;

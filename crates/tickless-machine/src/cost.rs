@@ -37,26 +37,22 @@ pub struct LineCosts {
     /// the store buffer.
     pub store: Ps,
     pub atomic: Ps,
-    /// The duration of an atomic operation on a line that another core of the same socket has
-    /// written.
+    /// The duration of an atomic operation on a line that another core of the socket has written.
     pub node: Ps,
-    /// The duration of an atomic operation on a line that a core in a socket one hop away has
-    /// written.
+    /// The duration of an atomic operation on a line that a core of a socket one hop away wrote.
     pub near: Ps,
     /// The duration of an atomic operation on a line written by a core behind a node controller.
     pub far: Ps,
     pub shares: Shares,
     /// The fraction of a transfer's duration in which the request reaches the line's directory,
-    /// where requests queue. A request that has waited there for the line does not take this time
-    /// again.
+    /// where requests queue. A request that has waited there does not take this time again.
     pub request_share: f64,
     /// If true, a load takes a line away from the core that has written it, and a store after the
     /// load needs no further transfer. If false, both cores share the line after the load. (Cox and
     /// Fowler, "Adaptive cache coherency for detecting migratory shared data", ISCA 1993.)
     pub migrates: bool,
     /// The delay between a core's requests for two lines, if the second address does not depend on
-    /// the first line's content. `None` if a core waits for each line before it requests the next
-    /// one.
+    /// the first line's content. `None` if a core waits for each line before it requests the next.
     pub overlap: Option<Ps>,
     /// How much of the later instructions a core executes while an earlier one waits for a cache
     /// line, as the duration of their computation.
@@ -76,8 +72,7 @@ pub struct LineCosts {
 /// successful one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shares {
-    /// The fraction of an atomic operation that a load takes, of a line that another core has
-    /// written.
+    /// The fraction of an atomic operation that a load takes, of a line that another core wrote.
     pub load: f64,
     /// The fraction of an atomic operation that a load takes, of a clean line (no core has written
     /// it since its last transfer) from a cache of the same socket.

@@ -137,6 +137,7 @@ impl Cpu {
         }
     }
 
+    /// Returns when this CPU next does something, by which the machine chooses the next one.
     #[inline]
     pub(crate) fn key(&self) -> Ps {
         let interrupt = if self.masked == 0 { self.inbox.next() } else { Ps::NEVER };
@@ -145,8 +146,7 @@ impl Cpu {
             Mode::Working(segment) => self.clock.max(segment.end.min(interrupt)),
             Mode::Waiting(until) => self.clock.max(until.min(interrupt)),
             // An interrupt ends a halt even while interrupts are disabled, so that none is missed
-            // between the last check for work and the halt. On x86, the instructions `STI; HLT`
-            // achieve this.
+            // between the last check for work and the halt. On x86, `STI; HLT` achieves this.
             Mode::Halted { .. } => self.clock.max(self.inbox.next()),
             Mode::Spinning => self.clock.max(interrupt),
             Mode::Off => Ps::NEVER,
@@ -176,8 +176,7 @@ impl Cpu {
 
     /// Records that the running program has read a cache line in this version. If the program is in
     /// a waiting loop, a write to the line must wake it. The version is that of the round's first
-    /// read of the line, because a write between two reads may have changed the word that the first
-    /// one read.
+    /// read of the line, because a write between two reads may have changed the word first read.
     #[inline]
     pub(crate) fn watch(&mut self, line: LineId, version: u32) {
         let Watched { lines, count } = &mut self.watched;
@@ -296,6 +295,7 @@ impl Inbox {
         self.renew();
     }
 
+    /// Takes the first interrupt: one that was sent, or that of the timer.
     pub(crate) fn take(&mut self) -> Option<(Ps, Vector)> {
         let taken = match self.sent.last() {
             Some(&(at, _)) if at < self.timer => self.sent.pop(),

@@ -10,6 +10,7 @@ use tickless_core::time::Ns;
 pub struct CounterId(usize);
 
 impl MachineState {
+    /// Reads a counter, which serves one CPU after another. The CPU waits for its turn.
     fn read(&mut self, cpu: usize, counter: CounterId) -> Ns {
         self.count(cpu);
         if counter.0 >= self.counters.len() {
@@ -32,8 +33,7 @@ impl MachineState {
         };
         let state = &mut self.cpus[cpu];
         state.clock += self.costs.program;
-        // If the plan of faults loses the event, the device is left as if it had not been
-        // programmed.
+        // If the plan of faults loses the event, the device is as if it had not been programmed.
         state.inbox.program(delay.map_or(Ps::NEVER, |delay| Ps::from_ns(at.after(delay))));
     }
 }

@@ -79,8 +79,7 @@ impl Machine {
         self.change(|state| state.faults = Some(Box::new(faults)));
     }
 
-    /// Switches a CPU on, which then runs `body` on a new fiber. The CPU is switched off when
-    /// `body` returns.
+    /// Switches a CPU on, which runs `body` on a new fiber. It is switched off when `body` returns.
     ///
     /// Fails when there is no memory for a stack. A CPU that does not exist is ignored.
     pub fn start(&mut self, cpu: CpuId, body: impl FnOnce() + 'static) -> io::Result<FiberId> {
@@ -112,6 +111,7 @@ impl Machine {
         }
     }
 
+    /// Runs the machine. Catches a panic of simulated code, so that the machine's state is kept.
     fn try_run(&mut self, until: Ns) -> std::thread::Result<Ended> {
         let Some(mut state) = self.state.take() else { return Ok(Ended::Quiet) };
         state.stopping = false;
@@ -130,6 +130,7 @@ impl Machine {
         ended
     }
 
+    /// Resumes one fiber after another, always that of the CPU that is behind the others.
     fn turn(&mut self, until: Ps) -> Ended {
         loop {
             let fiber = match with(|machine| machine.choose_next(until)) {

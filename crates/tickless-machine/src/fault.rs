@@ -8,8 +8,7 @@ pub trait Faults {
     /// Returns the delay of an interrupt that is sent to a CPU at `now`; `None` if it is lost.
     fn interrupt(&mut self, vector: Vector, now: Ns) -> Option<Ns>;
 
-    /// Returns the delay of the event of a device that is programmed for `at`; `None` if it is
-    /// lost.
+    /// Returns the delay of the event of a device that is programmed for `at`; `None` if lost.
     fn device(&mut self, at: Ns) -> Option<Ns>;
 
     /// Returns for how long a CPU that begins to compute is stopped, as by a hypervisor that runs

@@ -50,6 +50,7 @@ pub(crate) enum Resumed {
 }
 
 impl Fiber {
+    /// Makes a fiber. Stacks begin at different offsets, so that they do not share cache sets.
     pub(crate) fn new(body: impl FnOnce() + 'static) -> io::Result<Fiber> {
         let stack = DefaultStack::new(STACK_BYTES)?;
         let colour = COLOUR.get();

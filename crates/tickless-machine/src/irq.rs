@@ -2,8 +2,7 @@
 //!
 //! A handler runs on the stack of the program that it interrupts, with interrupts disabled, between
 //! two of the program's steps. The interrupted CPU spends time for the entry and the exit. Sending
-//! an interrupt takes the sender time too, and the interrupt arrives later, depending on the
-//! distance.
+//! an interrupt takes the sender time too, and it arrives later, depending on the distance.
 
 use crate::act::act;
 use crate::cpu_state::Mode;

@@ -52,8 +52,7 @@ pub(crate) struct MachineState {
     pub(crate) lines: Lines,
     pub(crate) counters: Vec<Counter>,
     pub(crate) busy: Vec<u16>,
-    /// The energy that each core has used, without the energy of its halted CPUs, which
-    /// `Cpu::joules` counts.
+    /// The energy that each core has used, without its halted CPUs', which `Cpu::joules` counts.
     pub(crate) core_energy: Vec<CoreEnergy>,
     pub(crate) running: Option<usize>,
     /// While the running CPU's clock is less than this time, that CPU acts before all others.
@@ -130,6 +129,7 @@ impl MachineState {
         }
     }
 
+    /// Chooses the CPU that is next in simulated time, and sets how far it may run alone.
     #[inline]
     pub(crate) fn choose_next(&mut self, until: Ps) -> Result<FiberId, Ended> {
         if self.stopping || self.draining && self.inside == 0 {
@@ -164,6 +164,7 @@ impl MachineState {
         self.order.set(cpu, key);
     }
 
+    /// Lets a CPU run a fiber. Its core becomes busier, which costs energy.
     pub(crate) fn switch_on(&mut self, cpu: CpuId, fiber: FiberId) {
         if let Some(state) = self.cpus.get_mut(cpu.index()) {
             state.fiber = fiber;
@@ -189,8 +190,7 @@ impl MachineState {
         self.leave_core(cpu);
     }
 
-    /// Updates the time at which a CPU acts next, after the running CPU has changed that CPU's
-    /// state.
+    /// Updates when a CPU acts next, after the running CPU has changed that CPU's state.
     pub(crate) fn reschedule(&mut self, cpu: usize) {
         let key = self.cpus[cpu].key();
         self.order.set(cpu, key);
@@ -218,6 +218,7 @@ impl MachineState {
         self.digest = (self.digest ^ what).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
     }
 
+    /// Returns whether a CPU may act now: before its horizon, or less than `ahead` after it.
     #[inline]
     pub(crate) fn may_act(&self, cpu: usize, ahead: Ps) -> Turn {
         let state = &self.cpus[cpu];
@@ -263,6 +264,7 @@ impl MachineState {
         line
     }
 
+    /// Performs an access to a line, and wakes the CPUs that spin on it after a write.
     #[inline]
     pub(crate) fn access(&mut self, cpu: usize, line: LineId, access: Access, mut found: Found) {
         self.count(cpu);

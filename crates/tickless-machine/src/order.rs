@@ -20,6 +20,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    /// Makes a tournament tree: each inner entry is the earlier of the two below it.
     pub(crate) fn new(cpus: usize) -> Order {
         let leaves = cpus.next_power_of_two().max(2);
         let bits = leaves.trailing_zeros();
@@ -30,6 +31,7 @@ impl Order {
         order
     }
 
+    /// Sets when a CPU acts next, and replays its matches up to the root.
     #[inline]
     pub(crate) fn set(&mut self, cpu: usize, key: Ps) {
         let key = if key == Ps::NEVER { u64::MAX >> self.bits } else { key.0.min(self.range().0) };
@@ -56,6 +58,7 @@ impl Order {
         (cpu, key)
     }
 
+    /// Returns the time until which a CPU acts before all others.
     #[inline]
     pub(crate) fn horizon(&self, cpu: usize) -> Ps {
         let mut best = u64::MAX;
@@ -108,8 +111,7 @@ mod tests {
         }
     }
 
-    /// Goal: a time that is too large for an entry is stored as the largest one, not as
-    /// [`Ps::NEVER`].
+    /// Goal: a time that is too large for an entry is stored as the largest, not as [`Ps::NEVER`].
     #[test]
     fn keys_beyond_the_range_are_not_never() {
         let mut order = Order::new(512);

@@ -214,8 +214,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
         let masked = Masked::new();
         if !act::begin_locking() {
             // No simulated CPU is running. Discard the tickets of programs that were ended while
-            // they waited. They would never be served, and this thread would wait behind them
-            // forever.
+            // they waited. They would never be served, and this thread would wait forever.
             self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         access(&self.line, LineSharing::Alone, Access::Atomic);

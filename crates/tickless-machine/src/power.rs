@@ -7,6 +7,7 @@ use crate::ps::Ps;
 use tickless_core::time::CpuId;
 
 impl MachineState {
+    /// Halts a CPU, in the deepest idle state that pays off before its timer interrupt.
     pub(crate) fn begin_halt(&mut self, cpu: usize) {
         self.count(cpu);
         let state = &self.cpus[cpu];
@@ -21,6 +22,7 @@ impl MachineState {
         self.leave_core(cpu);
     }
 
+    /// Ends a halt: adds its energy, and the time that the CPU takes to leave the idle state.
     pub(crate) fn end_halt(&mut self, cpu: usize) {
         let state = &mut self.cpus[cpu];
         let Mode::Halted { since, exit } = state.mode else { return };

@@ -48,6 +48,7 @@ impl Spec {
         costs(&mut |key, _| self.value(key), self.idle_names())
     }
 
+    /// Returns a required parameter that the machine lacks.
     pub(crate) fn missing_key(&self) -> Option<String> {
         let mut missing = None;
         let mut check = |key: &str, _| {
@@ -65,6 +66,7 @@ fn is_optional(key: &str) -> bool {
     OPTIONAL.iter().any(|(known, _)| *known == key)
 }
 
+/// Returns which values a parameter may have; `None` if there is no such parameter.
 pub(crate) fn kind(key: &str) -> Option<Kind> {
     if let Some((_, kind)) = OPTIONAL.iter().find(|(known, _)| *known == key) {
         return Some(*kind);

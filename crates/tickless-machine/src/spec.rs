@@ -171,8 +171,7 @@ impl Spec {
         spec
     }
 
-    /// Returns the text of a machine file, from which [`parse`](Self::parse) makes the same
-    /// machine.
+    /// Returns the text of a machine file, from which [`parse`](Self::parse) makes this machine.
     pub fn to_toml(&self) -> String {
         let mut text = format!("name = {}\nabout = {}\n", quoted(&self.name), quoted(&self.about));
         let mut table = "";
@@ -199,8 +198,7 @@ impl Spec {
         text
     }
 
-    /// Checks that the file has these optional keys, which a study needs. Fails with the first
-    /// missing.
+    /// Checks that the file has these optional keys, which a study needs. Names one that it lacks.
     pub fn require(&self, keys: &[&str]) -> Result<(), SpecError> {
         match keys.iter().find(|key| !self.parameters.contains_key(**key)) {
             None => Ok(()),
@@ -247,6 +245,7 @@ impl Reader<'_> {
         SpecError { file: self.file.to_string(), line, key: key.to_string(), fault }
     }
 
+    /// Reads a table of parameters; those of idle states are one level deeper.
     fn table(
         &self,
         prefix: &str,
@@ -278,6 +277,7 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Reads a value and its origin: a source, a fitted cell, or an assumed range with a reason.
     fn parameter(&self, at: usize, key: &str, table: &DeTable<'_>) -> Result<Parameter, SpecError> {
         let mut value = None;
         let mut origins = Vec::new();
@@ -331,6 +331,7 @@ fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
 }
 
 impl Kind {
+    /// Returns what a value must be, if it is not.
     fn rejects(self, value: f64) -> Option<&'static str> {
         match self {
             Kind::Count if value < 1.0 || value.fract() != 0.0 || value > 4096.0 => {

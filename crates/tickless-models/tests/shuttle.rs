@@ -1,5 +1,4 @@
-//! The models under shuttle, which explores random schedules of sequentially consistent threads:
-//! for depth.
+//! The models under shuttle, which explores random, sequentially consistent schedules: for depth.
 
 #[path = "models/under_shuttle.rs"]
 mod checker;

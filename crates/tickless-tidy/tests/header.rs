@@ -1,5 +1,4 @@
-//! The committed C header equals the one generated from the sources. `TICKLESS_HEADER=write`
-//! updates it.
+//! The committed C header equals the one made from the sources. `TICKLESS_HEADER=write` updates it.
 
 // Tests panic and print.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

@@ -1,5 +1,4 @@
-//! Finds out whether a timer or a sleeping thread expires periodically, without keeping its
-//! history.
+//! Finds whether a timer or a sleeping thread expires periodically, without keeping its history.
 //!
 //! Method: a majority vote over the distances between successive deadlines. One distance is the
 //! candidate. It gains a vote with each distance that differs from it by at most a 32nd, and loses

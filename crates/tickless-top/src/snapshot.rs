@@ -72,8 +72,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of timers that were cancelled: removed, but not in order to rearm or
-    /// expire them.
+    /// Returns the number of timers that were cancelled: removed, but not to rearm or expire them.
     pub fn cancelled(&self) -> u64 {
         self.cancels.saturating_sub(self.halves)
     }

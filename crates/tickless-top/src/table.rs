@@ -245,8 +245,7 @@ impl Table {
             return;
         }
         self.rows.sort_by_key(|row| {
-            // If the kernel shows neither wakeups nor writes, all rows have 0, and their armings
-            // decide.
+            // If the kernel shows neither wakeups nor writes, rows have 0: armings decide.
             let first = match by {
                 Sort::Wakes => row.wakes.unwrap_or(0),
                 Sort::Writes => row.device_writes.unwrap_or(0),

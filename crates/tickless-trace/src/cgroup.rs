@@ -65,6 +65,7 @@ pub fn hierarchies() -> Result<Vec<PathBuf>, CgroupError> {
     Ok(mounted(&mounts))
 }
 
+/// Returns where cgroups with a CPU controller are mounted, from the text of `/proc/mounts`.
 fn mounted(mounts: &str) -> Vec<PathBuf> {
     let mount = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -91,6 +92,7 @@ impl Cgroup {
         groups.into_iter().map(|(group, _)| group).collect()
     }
 
+    /// Returns the groups directly inside this one, with their paths below `root`.
     fn inner(&self, root: &Path) -> impl Iterator<Item = Cgroup> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -209,8 +211,7 @@ impl Watch {
         Ok(Watch { groups: groups.collect() })
     }
 
-    /// Ends the watch. Returns what it has seen of each group. A group that was removed has no
-    /// counters.
+    /// Ends the watch. Returns what it has seen of each group. A removed group has no counters.
     pub fn end(self) -> Vec<Recorded> {
         let end = |(group, mut seen, before): (Cgroup, Recorded, Counters)| {
             seen.counters = group.counters().map(|counters| counters.since(before));

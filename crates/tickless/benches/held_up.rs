@@ -1,8 +1,7 @@
-//! How long `start` and `cancel_sync` take on another thread while very many timers come due on
-//! its base, compared with a quiet base, in alternating rounds; and compared with a base without
-//! due timers on which one more thread arms timers. The last case shows the cost of moving a base's
-//! lock and cache lines between CPUs, which a bound on the time that the lock is held cannot
-//! remove.
+//! How long `start` and `cancel_sync` take on another thread while very many timers come due on its
+//! base, compared with a quiet base, in alternating rounds; and compared with a base without due
+//! timers on which one more thread arms timers. The last case shows the cost of moving a base's
+//! lock and cache lines between CPUs, which a bound on the time of holding the lock cannot remove.
 //!
 //! A call takes a scheduler's time slice, some milliseconds, if its thread or the driver, which may
 //! hold the lock, loses its CPU. The last column is the longest call without the time for which

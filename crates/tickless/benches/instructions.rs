@@ -32,8 +32,7 @@ const PUSH: Duration = Duration::from_secs(10);
 const START: Instant = Instant::from_secs(1);
 
 /// A counted function: its name; how many instructions an operation is expected to take, without
-/// the loop around it, which `local_nothing` measures; and the call after everything has been set
-/// up.
+/// the loop around it, which `local_nothing` measures; and the call after everything was set up.
 type Counted = (&'static str, Option<f64>, fn());
 
 const COUNTED: &[Counted] = &[

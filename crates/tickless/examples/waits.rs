@@ -1,6 +1,5 @@
 //! Waits in three ways, each for a known time: 1,000 tasks of tokio, threads of std, and timers of
-//! this library on its real clock. `waits FACTOR` waits longer. `ci/warp.sh` runs it in virtual
-//! time.
+//! this library on its real clock. `waits FACTOR` waits longer. `ci/warp.sh` runs it warped.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -128,8 +128,7 @@ impl Builder {
     }
 
     /// Sets the least time from the moment at which a timer is armed, or a driver has woken, to the
-    /// driver's next wakeup; 0 by default. A timer that is due earlier is late by at most this
-    /// time.
+    /// driver's next wakeup; 0 by default. A timer that is due earlier is late by at most this.
     pub fn min_delta(mut self, delta: Duration) -> Builder {
         self.setup.core.limits.min_delta = Ns::from_duration(delta);
         self
@@ -219,8 +218,7 @@ impl Builder {
     }
 
     /// Makes coarse timers on [`VirtualTime`](crate::VirtualTime) as late as on a real clock. By
-    /// default they fire exactly at their deadlines there. Timers on a real clock ignore this
-    /// setting.
+    /// default they fire exactly at their deadlines there. Timers on a real clock ignore this.
     pub fn coarse_like_real(mut self) -> Builder {
         self.coarse_like_real = true;
         self

@@ -283,6 +283,7 @@ impl ClockTimer {
         started
     }
 
+    /// Cancels by `cancel`, and forgets the deadline, so that a clock change does not arm it.
     fn disarm<R>(&self, cancel: impl FnOnce() -> R) -> R {
         let is_forked_child = self.inner.timer.shared().is_forked_child();
         if !is_forked_child {

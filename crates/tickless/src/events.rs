@@ -24,8 +24,7 @@ macro_rules! event {
         tracing::event!(
             target: "tickless", tracing::Level::$level, $($field = $value,)* $message
         );
-        // Uses the values without evaluating them: otherwise the compiler would warn about unused
-        // variables.
+        // Uses the values without evaluating them: the compiler warns of unused variables.
         #[cfg(not(feature = "tracing"))]
         let _ = || {
             $(let _ = &$value;)*

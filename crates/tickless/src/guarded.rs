@@ -74,6 +74,7 @@ impl<T: ?Sized> CallbackLock<T> {
         Guard { holder: &self.holder, guard }
     }
 
+    /// Waits for the lock, and enters the wait where a cancel looks for deadlocks.
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
         // The thread that holds the lock may itself wait, in a synchronous cancel, for the callback

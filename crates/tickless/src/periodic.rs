@@ -199,6 +199,7 @@ impl Periodic {
         self.start_with_slack(first, period, self.slack.to_duration())
     }
 
+    /// Starts at a given time instead of a phase, so it gives up a phase that it had.
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start_with_slack(
         &self,
@@ -245,6 +246,7 @@ impl Periodic {
         locked(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())
     }
 
+    /// Gives a phase back, unless this is a forked child, which must not wait for the lock.
     fn leave_phase(&self, slot: Option<(Phase, PhaseSlot)>) {
         let shared = self.timer.shared();
         if let Some((_, slot)) = slot.filter(|_| !shared.is_forked_child()) {
@@ -318,6 +320,7 @@ impl Periodic {
         was_stopped
     }
 
+    /// Returns what a cancel found, which is idle if the period had been stopped before.
     #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
     fn cancel_result(found: Cancel, was_stopped: bool) -> Cancel {
         match found {

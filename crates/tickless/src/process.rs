@@ -1,5 +1,4 @@
-//! The set of timers that the whole process shares: it starts when it is first used, and never
-//! stops.
+//! The set of timers that the whole process shares: it starts with its first use, and never stops.
 
 use crate::builder::{Builder, StartTimersError};
 use crate::platform::per_process::PerProcess;

@@ -63,8 +63,7 @@ impl<F: OnFired> Callback for F {
 impl<F: OnFired> Callback for Beat<F> {
     fn call(self, fired: &mut Fired<'_>) {
         // SAFETY: `self.run` points into the slot. `pass` uses it before the callback, when the
-        // slot is still in use, and after the callback only if the callback did not give back the
-        // slot.
+        // slot is still in use, and after it only if the callback did not give back the slot.
         let run = || locked(unsafe { self.run.as_ref() });
         periodic::pass(run, fired, |period| {
             self.callback.fired(period);

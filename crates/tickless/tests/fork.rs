@@ -236,8 +236,7 @@ fn virtual_time_is_refused_in_a_child() {
     });
 }
 
-/// What a child does with timers of its own: every operation that takes a lock of the whole
-/// process.
+/// What a child does with timers of its own: each operation that takes a lock of the process.
 fn uses_its_own() {
     let own = Timers::builder().bases(2).start().unwrap();
     // Often enough to become owner of a base's lock, and to lose that again.

@@ -1,5 +1,4 @@
-//! The features `tracing` and `metrics`: which events are emitted, and that a subscriber changes
-//! nothing.
+//! The features `tracing` and `metrics`: which events are emitted; a subscriber changes nothing.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

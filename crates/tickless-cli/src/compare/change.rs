@@ -32,8 +32,7 @@ pub(super) struct Change {
     pub(super) unit: String,
     pub(super) a: Figure,
     pub(super) b: Figure,
-    /// The change from the first value to the second; `None` if the first is 0 and the second is
-    /// not.
+    /// The change from the first value to the second; `None` if only the first is 0.
     pub(super) percent: Option<f64>,
     pub(super) verdict: Verdict,
 }
@@ -51,6 +50,7 @@ pub struct Comparison {
 }
 
 impl Change {
+    /// Compares a figure of two results. It has changed if the two ranges cannot overlap.
     fn of(name: &str, unit: &str, a: Figure, b: Figure) -> Change {
         let verdict = match (b.value - a.value).abs() > (a.high - a.low) + (b.high - b.low) {
             false => Verdict::Same,
@@ -67,8 +67,7 @@ impl Change {
     }
 
     /// Returns the key by which changes are sorted: changes first, the largest of them first, then
-    /// the figures that are uncertain or unchanged. A change from 0 to another value is the
-    /// largest.
+    /// the figures that are uncertain or unchanged. A change from 0 to another value is largest.
     fn rank(&self) -> (u8, f64) {
         let class = match self.verdict {
             Verdict::Grew | Verdict::Shrank => 0,
@@ -82,6 +81,7 @@ impl Change {
         matches!(self.verdict, Verdict::Grew | Verdict::Shrank)
     }
 
+    /// Returns whether the change is for the worse; `None` without a change or a known direction.
     pub(super) fn is_worse(&self) -> Option<bool> {
         let grew = match self.verdict {
             Verdict::Same | Verdict::Unknown => return None,
@@ -96,6 +96,7 @@ impl Change {
     }
 }
 
+/// Compares all figures of two results, sorted by the importance of the change.
 pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison {
     let both = a.figures.iter().filter_map(|(name, (unit, one))| {
         let (_, other) = b.figures.get(name)?;
@@ -145,8 +146,7 @@ mod tests {
         assert!(!unsure.is_worse_by(0.0) && unsure.rank() > of(low, high).rank());
     }
 
-    /// Live figures of few repetitions are uncertain, however far apart they are. Simulated ones
-    /// are exact.
+    /// Live figures of few repetitions are uncertain, however far apart. Simulated ones are exact.
     #[test]
     fn figures_with_few_repetitions_have_no_verdict() {
         let verdict = |role: &str, repetitions: u64| {

@@ -58,6 +58,7 @@ impl Results {
         })
     }
 
+    /// Finds out which command has written a document, and reads its figures.
     pub(super) fn of(document: &Value) -> Option<Results> {
         let has = |key: &str| document.get(key).is_some();
         let (kind, found) = if has("studies") {
@@ -97,6 +98,7 @@ fn report(document: &Value) -> Found {
     elements(&document["studies"]).flat_map(of).collect()
 }
 
+/// Reads the figures of a study. A live one is only certain with several repetitions.
 fn study(result: &Value, prefix: &str) -> Found {
     let cell = |cell: &Value| {
         let number = |key: &str| cell[key].as_f64();

@@ -35,8 +35,7 @@ pub(super) struct Broken {
     deadline_ns: u64,
     pub(super) thread: u32,
     pub(super) file: String,
-    /// The steps from the deadline to the running thread; `None` if the trace does not contain this
-    /// wakeup.
+    /// The steps from the deadline to the running thread; `None` if the trace lacks this wakeup.
     pub(super) hops: Option<Vec<Hop>>,
     /// The causes of lateness, over all wakeups in the trace that were later than `above_ns`.
     pub(super) causes: Vec<CauseShare>,
@@ -64,6 +63,7 @@ impl Breaking {
         Ok((Breaking { above, output, path: path.into(), recording }, at_break))
     }
 
+    /// Writes the trace if a wakeup was too late (`sample`), and explains that wakeup from it.
     pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, Failure> {
         let Breaking { above, output, path, recording } = self;
         let Some(Sample { thread, deadline, now }) = sample else {

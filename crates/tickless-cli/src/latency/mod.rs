@@ -149,6 +149,8 @@ impl Command for LatencyArgs {
 }
 
 impl LatencyArgs {
+    /// Measures the requested sleepers in turn. With `--break`, records what precedes a late
+    /// wakeup.
     fn measure(&self) -> Result<Vec<Measured>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
@@ -191,6 +193,7 @@ impl LatencyArgs {
         Ok(measured.collect())
     }
 
+    /// Reports late wakeups and exceeded limits, and returns the exit status.
     fn verdict(&self, Latency { results, .. }: &Latency) -> Exit {
         let late = results.iter().filter_map(|one| {
             let broken = one.broken.as_ref()?;
@@ -228,8 +231,7 @@ impl LatencyArgs {
         let by_time = duration.map(|duration| duration.as_nanos() / interval.as_nanos());
         let wakeups = by_time.unwrap_or(u128::MAX).min(self.loops.unwrap_or(u64::MAX).into());
         let most = (wakeups / 200).clamp(1, TURNS_MAX.into()) as u32;
-        // The number of turns must divide the number of wakeups, so that the total is exactly as
-        // requested.
+        // The number of turns must divide the number of wakeups, so that the total is as requested.
         let divides = |turns: &u32| self.loops.is_none_or(|loops| loops % u64::from(*turns) == 0);
         let turns = (1..=most).rev().find(divides).unwrap_or(1);
         let threads = match (self.smp, self.threads) {

@@ -49,8 +49,7 @@ pub(super) fn page(prediction: &Prediction) -> io::Result<String> {
     Ok(sheet::document(&format!("Tickless: limits for {}", prediction.file), &body))
 }
 
-/// Draws a plot of a figure over the CPU limit, with a line for each number of CPUs, period and
-/// burst.
+/// Plots a figure over the CPU limit, with a line for each number of CPUs, period and burst.
 fn curve(
     prediction: &Prediction,
     id: &'static str,

@@ -16,8 +16,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the file before the recording, so that a file that cannot be written is reported at
-    /// once.
+    /// Opens the file before the recording, so that a file that cannot be written is reported now.
     pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
         let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
@@ -50,8 +49,7 @@ impl Output {
         })
     }
 
-    /// Lets `write` replace the content of the file. It gets the file itself, without buffer and
-    /// gzip.
+    /// Lets `write` replace the file's content. It gets the file itself, without buffer and gzip.
     pub(crate) fn replace_file(
         self,
         write: impl FnOnce(&File) -> Result<(), RecordError>,

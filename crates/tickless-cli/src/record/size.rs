@@ -1,5 +1,6 @@
 //! Parses and prints sizes of buffers, such as `64M`.
 
+/// Parses a size with a unit. Returns kilobytes.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let wrong = || format!("{text:?} is not a size; write a number and K, M or G, such as 64M");

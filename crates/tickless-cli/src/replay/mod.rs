@@ -109,6 +109,7 @@ impl ReplayArgs {
         Ok(summary)
     }
 
+    /// With `--strict`, reports where the replay disagrees with the recording.
     fn verdict(&self, summary: &Summary) -> Exit {
         if !self.strict {
             return Exit::Success;

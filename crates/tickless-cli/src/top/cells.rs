@@ -65,6 +65,7 @@ fn period(Period { period_ns, timers, meeting }: &Period) -> String {
     format!("{}{many}{meet}", time(*period_ns).replace(' ', ""))
 }
 
+/// Formats a rate in at most five characters.
 fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_string(),

@@ -50,8 +50,7 @@ pub(super) fn run(
     }
 }
 
-/// The terminal, switched to its alternate screen and to raw input. Dropping this value restores
-/// it.
+/// The terminal, switched to its alternate screen and raw input. Dropping this value restores it.
 struct Terminal {
     term: Term,
     before: Termios,
@@ -70,6 +69,7 @@ impl Terminal {
         Ok(terminal)
     }
 
+    /// Waits for a key at most for `time`. A signal ends the wait early.
     fn has_key(time: Duration) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -81,6 +81,7 @@ impl Terminal {
         }
     }
 
+    /// Draws all lines over the previous ones, so that the screen does not flicker.
     fn draw(&self, lines: &[Line]) -> io::Result<()> {
         let mut frame = String::from("\x1b[H");
         for (place, Line { text, style }) in lines.iter().enumerate() {

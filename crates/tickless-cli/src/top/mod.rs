@@ -107,6 +107,7 @@ impl Command for TopArgs {
 }
 
 impl TopArgs {
+    /// Prints tables at intervals, until their number is reached or a signal comes.
     fn print(
         &self,
         tables: NonZeroU64,
@@ -131,6 +132,7 @@ impl TopArgs {
     }
 }
 
+/// Waits for an interval, and reads from the counters often enough to lose nothing.
 fn pass(waiting: &Waiting, counting: &mut Ebpf, interval: Duration) -> End {
     let end = Instant::now() + interval;
     loop {

@@ -101,8 +101,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A thread that keeps a CPU to itself most of the time, with real-time priority. Ends with the
-/// value.
+/// A thread that keeps a CPU to itself most of the time, by its priority. Ends with the value.
 pub struct Spinner {
     pub cpu: usize,
     pub pid: u32,

@@ -54,8 +54,7 @@ fn a_recording_replays() {
     assert!(head.contains("clock=mono"), "{head}");
 }
 
-/// Goal: trace-cmd reads a recording in its format, and its text has all events, with the names of
-/// callbacks.
+/// Goal: trace-cmd reads a recording in its format, and has all events and callbacks' names.
 #[test]
 fn trace_cmd_opens_a_recording_in_its_format() {
     let Some(_) = tracefs() else { return };

@@ -50,8 +50,7 @@ fn a_report_writes_two_files_with_the_documented_keys() {
     assert_eq!(json["studies"][1]["live"]["result"]["world"], "live");
 }
 
-/// It is shown with advice, and the exit status is 1. Method: so few open files that the ping-pong
-/// has no pipes.
+/// It is shown with advice, and the exit status is 1. Method: too few open files for the pipes.
 #[test]
 fn a_failed_study_is_shown_and_the_others_run() {
     fresh("report-fails");

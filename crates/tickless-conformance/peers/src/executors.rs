@@ -241,8 +241,9 @@ executor!(
     {
         const GRANULARITY: u64 = 1;
 
-        /// Timers are processed by the thread that has the reactor: this one, or one that async-io
-        /// has started, which leaves it when a timer is set.
+        /// Runs the reactor until it has processed the timers that are due. Another thread of
+        /// async-io may have the reactor, and leaves it when a timer is set: so this sets a timer,
+        /// `last`, again and again.
         fn turn(&mut self, now: Instant) {
             let woken = Woken::default();
             let mut last = async_io::Timer::at(now + Duration::from_nanos(1));

@@ -42,8 +42,7 @@ pub extern "C" fn insert(number: u32) -> u64 {
     TIMERS.with_borrow_mut(|timers| timers.insert_precise(number).map_or(0, Key::to_bits))
 }
 
-/// Arms a timer to fire this many milliseconds after the time of the last `advance`. Returns
-/// whether the timer exists.
+/// Arms a timer to fire this many ms after the last `advance`. Returns whether the timer exists.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn start(key: u64, after_ms: f64) -> bool {
@@ -58,8 +57,7 @@ pub extern "C" fn cancel(key: u64) -> bool {
     TIMERS.with_borrow_mut(|timers| timers.cancel(Key::from_bits(key)).unwrap_or(false))
 }
 
-/// Returns when to advance next, in milliseconds of the page's clock; infinity if nothing is
-/// pending.
+/// Returns when to advance next, in ms of the page's clock; infinity if nothing is pending.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn next_event() -> f64 {

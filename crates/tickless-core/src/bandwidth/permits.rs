@@ -73,8 +73,7 @@ impl<W: Word> Permits<W> {
         Permits::with(settings.most(), now.after(settings.period))
     }
 
-    /// Makes permits without a group: `left` of them until the next refill, which is due at
-    /// `until`.
+    /// Makes permits without a group: `left` of them until the next refill, due at `until`.
     pub fn with(left: u64, until: Ns) -> Permits<W> {
         Permits { word: W::new(left << 1 | OPEN), until: W::new(until.0) }
     }
@@ -111,8 +110,7 @@ impl<W: Word> Permits<W> {
         // Acquire: pairs with the Release in `open`. A caller that reads a new `until` also sees
         // that the word was closed since the previous period, and takes no permits of that period.
         // (The model checkers cannot show this, because they perform stores in program order.) A
-        // caller that takes an amount of zero asks whether members wait, which only the group
-        // knows.
+        // caller that takes zero asks whether members wait, which only the group knows.
         if now.0 >= self.until.load(Ordering::Acquire) || amount == 0 {
             return Take::AskGroup;
         }

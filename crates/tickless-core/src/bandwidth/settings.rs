@@ -77,8 +77,7 @@ pub enum BandwidthError {
         /// The period of the refills.
         period: Duration,
     },
-    /// The refill timer cannot be armed: this process is a forked child, and the timers belong to
-    /// its parent.
+    /// The refill timer cannot be armed: in a forked child, the timers belong to its parent.
     NoTimers,
 }
 

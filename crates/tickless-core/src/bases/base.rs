@@ -51,8 +51,7 @@ pub struct Bases<P: Platform> {
     pub(crate) online: P::Word,
 }
 
-/// One CPU's base. It has cache lines of its own, because the bases beside it in memory are used by
-/// other CPUs.
+/// One CPU's base. It has cache lines of its own, because other CPUs use the bases beside it.
 #[repr(align(128))]
 pub(crate) struct Base<P: Platform> {
     pub(crate) state: P::Lock<BaseState>,
@@ -73,8 +72,7 @@ pub(crate) struct BaseState {
     /// The most timers that a thread has moved or checked while it held the lock.
     longest_holding: usize,
     /// Whether a canceller waits for a callback of this base to return, or a runner (which executes
-    /// callbacks) must pause when its current callback has returned. Checked when a callback
-    /// returns.
+    /// callbacks) must pause when its current callback has returned. Checked then.
     pub(crate) has_waiters: bool,
     /// A bit for each runner (handler or expiry thread) that must pause after its callback.
     pub(crate) pauses: u8,
@@ -98,8 +96,7 @@ pub struct BaseCounts {
     pub cancelled: u64,
     /// Armings that fired.
     pub fired: u64,
-    /// Timers that came from another base: armed on this one, or moved when the other base went
-    /// offline.
+    /// Timers that came from another base: armed on this one, or moved when that went offline.
     pub migrated: u64,
 }
 
@@ -107,8 +104,7 @@ pub struct BaseCounts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Late {
-    /// Coarse timers. Includes the wheel's rounding: up to 13 % of the time between arming and
-    /// deadline.
+    /// Coarse timers. Includes the wheel's rounding: up to 13 % of the time to the deadline.
     pub coarse: Histogram,
     /// Precise timers. Measured from the soft ends of their windows, so it includes their slack.
     pub precise: Histogram,
@@ -171,6 +167,7 @@ pub struct BaseView {
 }
 
 impl BaseView {
+    /// The view of a base on which no timer has been armed yet.
     fn unused() -> BaseView {
         BaseView {
             coarse: 0,
@@ -260,8 +257,7 @@ impl<P: Platform> Bases<P> {
         self.bases.len()
     }
 
-    /// When a base's next timer is due; [`Ns::NEVER`] if none is pending or the base does not
-    /// exist.
+    /// When a base's next timer is due; [`Ns::NEVER`] if none is pending or no such base exists.
     pub fn next_event(&self, cpu: CpuId) -> Ns {
         self.used_base(cpu).map_or(Ns::NEVER, |base| base.state.lock().earliest())
     }
@@ -290,6 +286,7 @@ impl<P: Platform> Bases<P> {
         })
     }
 
+    /// Returns the base of the current CPU. CPUs beyond the last base share the bases.
     #[inline]
     pub(crate) fn here(&self) -> CpuId {
         if self.bases.len() == 1 {

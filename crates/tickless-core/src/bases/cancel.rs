@@ -172,8 +172,7 @@ impl<P: Platform> Bases<P> {
     pub fn is_active<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         loop {
             // Acquire: pairs with the Release in `set_life`. A base records a callback as running
-            // before it makes the timer idle, so a thread that sees the timer idle also sees that
-            // record.
+            // before it makes the timer idle, so a thread that sees it idle also sees that record.
             let life = timer.life(Ordering::Acquire);
             if life.is_pending() || life.is_migrating() {
                 return true;
@@ -229,6 +228,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
+    /// Cancels a timer without waiting for its callback.
     #[inline]
     fn disarm<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Cancel {
         match self.disarm_fast(timer, operation) {
@@ -279,6 +279,7 @@ impl<P: Platform> Bases<P> {
         if is_done { Found::NOTHING } else { self.disarm_locked(timer, operation) }
     }
 
+    /// Takes a timer off its list under its base's lock, unless the operation must not (a try).
     fn disarm_locked<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
         let Some((cpu, mut state, life)) = self.lock_timer(timer, None) else {
             return Found::NOTHING;
@@ -303,6 +304,7 @@ impl<P: Platform> Bases<P> {
         Found { cancel, cpu: Some(cpu), life: disarmed, was_armed }
     }
 
+    /// Cancels a timer, and waits until its callback has returned or `refuse` returns an error.
     #[inline]
     fn disarm_and_wait<L: Family<P>, E>(
         &self,

@@ -81,8 +81,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Fires the timers that have been collected on a base, and all other due timers that fire in
-    /// its expiry thread. An expiry thread that has been woken calls this. Returns how many timers
-    /// have fired.
+    /// its expiry thread. A woken expiry thread calls this. Returns how many timers have fired.
     ///
     /// Each runner executes one call at a time: a second call for the same runner returns 0 at
     /// once. Callbacks run without a lock and may use the bases. If a callback panics, its timer is
@@ -144,8 +143,7 @@ impl<P: Platform> Bases<P> {
         if !deferred.is_active() {
             self.refresh(self.base(cpu), state);
         }
-        // Callbacks that restarted their timers have not updated the device: update it for all of
-        // them.
+        // Callbacks that restarted their timers have not updated the device: do it for all of them.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, || now);
         self.carry_out(cpu, rearm)
@@ -181,6 +179,7 @@ impl<P: Platform> Bases<P> {
         state.for_device::<L>(life, due)
     }
 
+    /// Notes when the expiry thread has something to do, if this timer is its earliest one.
     #[inline(never)]
     fn expect_deferred<L: Family<P>>(
         &self,

@@ -48,8 +48,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Unlocks, and kicks another CPU if [`carry_out`](Bases::carry_out) has returned
-    /// `Rearm::Kick`.
+    /// Unlocks, and kicks another CPU if [`carry_out`](Bases::carry_out) returned `Rearm::Kick`.
     #[inline]
     pub(crate) fn finish(&self, state: Guard<'_, P>, left: Rearm) {
         drop(state);

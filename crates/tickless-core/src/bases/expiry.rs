@@ -137,8 +137,7 @@ impl<P: Platform> Bases<P> {
         state.has_waiters = true;
     }
 
-    /// Fires the due timers in `share`. Returns which expiry thread must be woken to fire the other
-    /// due timers.
+    /// Fires the due timers in `share`. Returns which expiry thread must be woken for the others.
     pub(crate) fn handle(&self, cpu: CpuId, share: Share, batch: &mut impl Batch<P>) -> Collected {
         let base = self.base(cpu);
         let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
@@ -207,8 +206,7 @@ impl<P: Platform> Bases<P> {
                 }
                 Taken::Nothing => break,
             };
-            // One branch for each kind of timer (coarse or precise), so that it is checked only
-            // once.
+            // One branch for each kind of timer (coarse or precise), so that it is checked once.
             state = match due {
                 Due::Coarse(timer, deadline) => {
                     let window = Window::at(deadline);

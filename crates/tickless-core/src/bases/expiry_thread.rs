@@ -15,11 +15,9 @@ use crate::time::Ns;
 pub enum Call {
     /// None.
     Nobody,
-    /// The base's expiry thread, which must call [`fire`](super::Bases::fire) as
-    /// [`Runner::Thread`].
+    /// A base's expiry thread; must call [`fire`](super::Bases::fire) as [`Runner::Thread`].
     Thread,
-    /// A second expiry thread, which must call `fire` as [`Runner::Rescuer`]: the first one is
-    /// stuck.
+    /// A second expiry thread, which must call `fire` as [`Runner::Rescuer`]: the first is stuck.
     Rescuer,
 }
 
@@ -44,8 +42,7 @@ pub struct DeferredCounts {
     pub empty_wakes: u64,
     /// Timers that expiry threads fired.
     pub fired: u64,
-    /// How often the handler or a tick found timers due while a thread was still firing earlier
-    /// ones.
+    /// How often the handler or a tick found timers due while a thread was firing earlier ones.
     pub merged: u64,
     /// The most timers that fired in one batch.
     pub longest_batch: u64,
@@ -164,6 +161,7 @@ impl Deferred {
         self.called = false;
     }
 
+    /// Calls the expiry thread, and sets when to check whether it makes progress.
     pub(super) fn call(&mut self, now: Ns) -> Call {
         self.called = true;
         self.check_at = now.after(self.patience);

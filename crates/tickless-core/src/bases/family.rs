@@ -188,6 +188,7 @@ pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
 }
 
 impl Queues {
+    /// Returns the queue of the precise timers that the handler, or the expiry thread, fires.
     #[inline]
     pub(super) fn precise(&mut self, fires_in: FiresIn) -> &mut PreciseQueue {
         match fires_in {

@@ -110,6 +110,7 @@ impl<P: Platform> Bases<P> {
         self.evacuate_family::<WheelLink<P::Word>>(cpu) + self.evacuate_family::<QueueLink>(cpu)
     }
 
+    /// Moves the coarse or the precise timers away from an offline base. Returns how many.
     fn evacuate_family<L: Family<P>>(&self, cpu: CpuId) -> u64 {
         let (base, now) = (self.base(cpu), self.platform().now());
         let mut moved = 0;

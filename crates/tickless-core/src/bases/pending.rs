@@ -8,8 +8,7 @@
 //!
 //! Between two slices only the base can keep the walk's position in a list, because the next timer
 //! may be removed. The base does so for one walk at a time. If another walk stops in the same wheel
-//! or queue, it replaces the first walk's position; the first walk skips timers then, and reports
-//! it.
+//! or queue, it replaces the first walk's position; the first skips timers then, and reports it.
 
 use super::base::Bases;
 use super::settings::HOLDING;
@@ -126,6 +125,7 @@ impl<P: Platform> Bases<P> {
     }
 }
 
+/// Describes a timer that is due; callers change the fields that differ for other timers.
 fn of<P: Platform, L: Link>(timer: TimerRef<P, L>, window: Window) -> Pending<P::Task> {
     let timer_address = timer.pointer().addr().get();
     Pending {

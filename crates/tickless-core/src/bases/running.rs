@@ -105,8 +105,7 @@ impl<P: Platform> Running<P> {
         self.ended.count(Ordering::Relaxed)
     }
 
-    /// Makes all waiting threads check again. The caller holds the base's lock, unlocks, and then
-    /// wakes them.
+    /// Makes all waiting threads check again. The caller holds the lock, unlocks, and wakes them.
     pub(crate) fn end_waits(&self) {
         // Release: pairs with the Acquire in `still_waits`.
         self.ended.set_count(self.ended().wrapping_add(1), Ordering::Release);

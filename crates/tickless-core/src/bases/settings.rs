@@ -21,8 +21,7 @@ pub struct Settings {
     pub coarse: CoarseExpiry,
     /// When a removal programs the event device.
     pub policy: Policy,
-    /// Whether event devices ignore the removal of lazy timers, which are timers that nearly always
-    /// move later.
+    /// Whether event devices ignore the removal of lazy timers, which nearly always move later.
     pub lazy_timers: LazyTimers,
     /// When a handler's end programs the event device. With [`HandlerEnd::Defers`], the caller of
     /// the handler must call [`Bases::settle_device`](super::Bases::settle_device).

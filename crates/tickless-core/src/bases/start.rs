@@ -125,8 +125,7 @@ impl<P: Platform> Bases<P> {
         let may = life.is_pending_as(Held::from_bits(wakes as u64))
             // The new deadline must be far enough ahead for the level on which the timer is. Then
             // the bound on how late the timer fires is no larger than after a rearm under the lock.
-            // If `now` is in the future, the distance seems shorter; at worst, the lock is taken
-            // without need.
+            // If `now` is in the future, the distance seems shorter; at worst, the lock is taken.
             && window.soft.since(now) >= self.least[life.held_as().level()]
             && (pinned.is_none() || pinned == life.base());
         may && node.push_out(from, window.soft)
@@ -293,7 +292,8 @@ impl<P: Platform> Bases<P> {
 
     /// Arms a timer on the base whose lock is held, or moves it to another base first. If that base
     /// is offline, the timer moves to the next one that is online. Updates the event device.
-    /// Returns the lock of the timer's base, and what the caller must do after it has unlocked.
+    /// Returns the lock of the timer's base, and what the caller must do to the device after it has
+    /// unlocked. `cpu` is the locked base, and `life` the timer's state.
     pub(super) fn arm_locked<'a, L: Family<P>>(
         &'a self,
         (mut cpu, mut state, mut life): Locked<'a, P>,

@@ -3,8 +3,7 @@
 //! Some counters serve one CPU at a time, and each read takes about a microsecond. When all CPUs
 //! read the time at once they queue for the counter's device, and every lock under which they read
 //! the time is held for the length of the queue. Here, a thread that finds the counter free reads
-//! it, and every thread that arrives during that read waits for its value: one device read serves
-//! them all.
+//! it, and every thread that arrives during that read waits for its value: one read serves all.
 //!
 //! Use it for PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
 //! system call. The combining is no gain for a counter that costs less than a few cache misses, or
@@ -138,6 +137,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         self.counter.read()
     }
 
+    /// Reads the counter, or waits for the value that another thread is reading.
     #[inline]
     fn read_combined(&self) -> u64 {
         loop {
@@ -180,6 +180,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
+    /// Reads the counter while this thread holds the word, and hands the value to those that wait.
     #[inline]
     fn read_and_publish(&self, held: State) -> Result<u64, State> {
         let unlock = UnlockOnPanic { word: &self.word.0, held };
@@ -240,8 +241,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
             } else {
                 self.relax.relax(round);
                 round = round.saturating_add(1);
-                // Acquire: pairs with the Release in `publish`; a value may be taken from this
-                // word.
+                // Acquire: pairs with the Release in `publish`; a value may come from this word.
                 Err(State(self.word.0.load(Ordering::Acquire)))
             };
             match tried {

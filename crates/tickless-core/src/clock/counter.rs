@@ -7,8 +7,7 @@
 //! | ACPI PM timer | 24 | 4.7 s at 3.58 MHz | about 1 µs |
 //! | PTP clock, any `clock_gettime` | 64, in ns | 584 years | a system call, often a bus as well |
 //!
-//! The time to a wrap follows from width and frequency. The costs are published orders of
-//! magnitude.
+//! The time to a wrap follows from width and frequency. Costs are published orders of magnitude.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -88,6 +88,7 @@ struct Rate {
 }
 
 impl Rate {
+    /// Returns the time that a count takes between two comparisons, and its uncertainty.
     fn between(from: Moment, to: Moment) -> Rate {
         let cycles = to.counter.saturating_sub(from.counter).max(1) as f64;
         let ns = to.system.since(from.system).0 as f64 / cycles;

@@ -2,16 +2,14 @@
 //!
 //! It is a sequence lock: readers discard what they have read if a replacement began or was in
 //! progress during the read. No thread can read the segment while it is being replaced. So no time
-//! that was computed from the old segment is later than the start of the new one, and time does not
-//! go back.
+//! from the old segment is later than the start of the new one, and time does not go back.
 //!
 //! Any thread may read. Only one thread at a time can [redraw](Line::redraw) the line; the call of
 //! a second thread fails. If the writer loses its CPU during a replacement, readers wait for it.
 //!
 //! The reading of a counter is assumed to be ordered with the accesses to the words. Where it may
 //! be reordered, as an unordered TSC reading may be by some nanoseconds, the error is these
-//! nanoseconds multiplied by the change of slope between the two segments: 500 ppm of 100 ns are
-//! 0.05 ns.
+//! multiplied by the change of slope between the two segments: 500 ppm of 100 ns are 0.05 ns.
 //!
 //! There are no fences: every word is written with Release and read with Acquire. On x86 this is
 //! the same machine code as with fences, elsewhere one more instruction for each word, and the code

@@ -25,8 +25,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Returns the time of a count. A count before the start of the segment gives the time of the
-    /// start.
+    /// Returns the time of a count. A count before the segment's start gives the time of the start.
     #[inline]
     pub const fn at(&self, count: u64) -> Point {
         let counts = count.wrapping_sub(self.count0) as i64;

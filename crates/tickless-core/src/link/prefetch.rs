@@ -26,8 +26,7 @@ pub fn prefetch_at<T>(wanted: *const T) {
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
         use core::arch::asm;
-        // SAFETY: a prefetch reads nothing and faults on no address; the instruction writes
-        // nothing.
+        // SAFETY: a prefetch faults on no address, reads nothing and writes nothing.
         unsafe { asm!("prfm pldl1keep, [{0}]", in(reg) wanted, options(nostack, preserves_flags)) };
     }
     let _ = wanted;

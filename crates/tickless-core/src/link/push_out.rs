@@ -113,8 +113,7 @@ impl<W: Word> CoarseRef<W> {
         unsafe { WheelRef::new(self.0.cast()) }
     }
 
-    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later at any
-    /// moment.
+    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later.
     #[inline]
     pub fn deadline(self) -> Ns {
         // Relaxed: the value may be out of date at once. `push_out` and `close_by` compare the word
@@ -122,8 +121,7 @@ impl<W: Word> CoarseRef<W> {
         Ns(self.word().load(Ordering::Relaxed))
     }
 
-    /// Reads the deadline for a [push-out](Self::push_out). The caller reads the timer's state
-    /// after this.
+    /// Reads the deadline for a [push-out](Self::push_out). Read the timer's state after this.
     #[inline]
     pub fn read(self) -> Ns {
         // Acquire: pairs with the Release in `open`. A thread that sees the deadline of an arming

@@ -1,8 +1,6 @@
-//! A timer as the bases use it: a node, the atomic word with its state, and a task to return when
-//! it fires.
+//! A timer as the bases use it: a node, the word with its state, and a task returned when it fires.
 //!
-//! On the host a task takes two machine words, so a coarse timer takes 56 bytes and fits in a cache
-//! line.
+//! On the host a task is two machine words, so a coarse timer is 56 bytes and fits in a cache line.
 
 use super::list::WheelRef;
 use super::node::Link;

@@ -54,8 +54,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Sets the current time and appends the keys of all due timers to `fired`, in the order in
-    /// which they would fire. These timers are no longer pending. Returns how many keys it has
-    /// appended.
+    /// which they would fire. These timers are no longer pending. Returns how many were appended.
     ///
     /// This is the fastest way to take many timers, because it takes at once all timers whose slot
     /// numbers are in one cache line.
@@ -83,7 +82,8 @@ impl<T> LocalTimers<T> {
     }
 
     /// Begins a pass over the timers that are due by `now`. Timers that callbacks arm for the past
-    /// fire in the next pass. Returns whether any timer may be due.
+    /// fire in the next pass, which examines at most `budget` timers. Returns whether any may be
+    /// due.
     #[inline]
     fn begin_advance(&mut self, now: Ns, budget: usize) -> bool {
         self.now = self.now.max(now);
@@ -95,6 +95,7 @@ impl<T> LocalTimers<T> {
         coarse
     }
 
+    /// Removes the next precise timer that is due, and counts it against the budget.
     #[inline]
     fn pop_precise(&mut self, budget: &mut usize) -> Option<Key> {
         if *budget == 0 || self.precise.len() == 0 {

@@ -136,6 +136,7 @@ impl Chains {
         self.push_on_new(chain, slot, records)
     }
 
+    /// Removes a slot number from its place: its chunk's number times 16, plus its index there.
     #[inline]
     pub(super) fn remove(&mut self, place: u32, slot: u32) {
         let number = place >> 4;
@@ -170,6 +171,7 @@ impl Chains {
         self.join(tail, END | onto as u32);
     }
 
+    /// Adds a slot number to a chain whose last chunk has no free place at its end.
     #[inline(never)]
     fn push_on_new(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
         let tail = self.ends[chain].tail;

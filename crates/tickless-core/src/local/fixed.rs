@@ -279,8 +279,7 @@ impl<T> FixedTimeouts<T> {
         false
     }
 
-    /// Puts a timer that was started at the time `stamp` on the chain of the span that contains
-    /// this time.
+    /// Puts a timer that was started at the time `stamp` on the chain of the span that contains it.
     fn put(&mut self, class: usize, slot: u32, stamp: Ns) {
         // The class counts as empty only if `DUE`, the chain of due timers, has none of its timers
         // either: timers on `DUE` may have to be put back on the chains of earlier spans than this
@@ -304,6 +303,7 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// Returns the earliest span of start times of a class that has timers, and when it comes due.
+    /// Each span has a chain; a bit in `occupied` marks the chains of the class that have timers.
     fn oldest(&self, class: usize) -> Option<(u64, Ns)> {
         let state = self.classes.get(class)?;
         let word = chain_of(class, 0) / 64;

@@ -33,8 +33,7 @@
 //!
 //! Nothing here locks, uses atomics, reads a clock or makes a system call. A duration counts from
 //! [`now`](Handle::now), the time of the last advance. The first poll of a sleep takes a record
-//! from the table of a [`LocalTimers`](super::LocalTimers); this allocates only when the table
-//! grows.
+//! from the table of a [`LocalTimers`](super::LocalTimers); it allocates only when the table grows.
 //!
 //! # Accuracy
 //!
@@ -251,8 +250,7 @@ impl Handle {
     }
 }
 
-/// A future that completes at a deadline, made by a [`Handle`]. Dropping the future cancels the
-/// sleep.
+/// A future that ends at a deadline, made by a [`Handle`]. Dropping the future cancels the sleep.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Sleep {
     shared: Rc<Shared>,
@@ -308,6 +306,7 @@ impl Sleep {
         Poll::Pending
     }
 
+    /// Polls a sleep that is armed or due.
     #[inline(never)]
     fn poll_again(&mut self, waker: &Waker) -> Poll<()> {
         if self.deadline <= self.shared.now.get() {
@@ -318,6 +317,7 @@ impl Sleep {
         Poll::Pending
     }
 
+    /// Arms a sleep if there is no free record yet: this may allocate or fail.
     #[cold]
     fn arm_slow(&mut self, waker: Waker) {
         let mut state = self.shared.state.borrow_mut();
@@ -332,6 +332,7 @@ impl Sleep {
         }
     }
 
+    /// Stores the waker of the task that polls, unless the stored one wakes this task already.
     #[inline]
     fn set_waker(&self, waker: &Waker) {
         let is_set = |old: &Waker| old.will_wake(waker);

@@ -1,6 +1,5 @@
 //! The precise timers of [`LocalTimers`](super::LocalTimers): binary heaps of slot numbers in the
-//! order of hard expiry (the end of a timer's window), and for equal expiries in the order of
-//! arming.
+//! order of hard expiry (the end of a timer's window), and for equal expiries in order of arming.
 //!
 //! An entry carries the values that it is ordered by, so that a comparison reads no record. A
 //! record holds the index of its timer's entry, so that cancelling needs no search. Room is
@@ -87,6 +86,7 @@ impl PreciseHeap {
         self.heaps[QUEUED].first().map_or(Ns::NEVER, |entry| entry.hard).min(self.others)
     }
 
+    /// Finds the earliest expiry in the heaps of late and of due timers.
     fn find_others(&mut self) {
         let (late, due) = (self.heaps[LATE].first(), self.heaps[DUE].last());
         self.others =
@@ -252,6 +252,7 @@ impl PreciseHeap {
         self.find_others();
     }
 
+    /// Adds an entry to a heap, and notes in the timer's record where it is.
     fn push(&mut self, records: &mut Records, heap: usize, slot: u32, window: Window) {
         self.orders += 1;
         self.pending += 1;

@@ -204,6 +204,7 @@ impl<T> Table<T> {
         Some(self.records.key_of(slot))
     }
 
+    /// Adds a record at the end of the table. `None` if all slot numbers are in use.
     fn insert_new(&mut self, value: T) -> Option<SlotKey> {
         let slot = u32::try_from(self.records.len()).ok().filter(|&slot| slot < SLOTS_MAX)?;
         if self.records.len() == self.capacity() {

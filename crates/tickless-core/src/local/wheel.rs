@@ -26,6 +26,7 @@ const NEAREST: [u64; LEVELS] = nearest();
 
 const _: () = assert!(LEVELS <= UNLINKED as usize);
 
+/// Returns for each level the least distance of its timers, in ticks.
 const fn nearest() -> [u64; LEVELS] {
     let mut nearest = [0; LEVELS];
     let mut level = 1;
@@ -45,8 +46,7 @@ const fn nearest() -> [u64; LEVELS] {
 
 pub(super) struct LocalWheel {
     tick: Tick,
-    /// The wheel's clock, in ticks: all timers that are due at or before this tick are on `DUE` or
-    /// `OVERDUE`.
+    /// The wheel's clock, in ticks: timers that are due by this tick are on `DUE` or `OVERDUE`.
     clk: u64,
     /// When the tick `clk` began.
     clk_began: Ns,
@@ -182,6 +182,7 @@ impl LocalWheel {
         }
     }
 
+    /// Returns the chain and level for a timer that is due at a time, and marks the chain as used.
     #[inline]
     fn bucket(&mut self, time: Ns) -> (usize, usize) {
         if time <= self.clk_began {
@@ -229,8 +230,7 @@ impl LocalWheel {
         for level in 0..LEVELS {
             let occupied = self.chains.occupied(level);
             if occupied != 0 {
-                // The buckets of a level expire 1 to 64 granules after the granule in which the
-                // clock is.
+                // The buckets of a level expire 1 to 64 granules after the granule of the clock.
                 let first = (self.clk >> (3 * level)) + 1;
                 let ahead = occupied.rotate_right((first % SLOTS as u64) as u32).trailing_zeros();
                 earliest = earliest.min((first + u64::from(ahead)) << (3 * level));

@@ -22,8 +22,7 @@
 //!
 //! To hold no timer back, each node would have to store the smallest soft expiry in its subtree.
 //! That takes 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or
-//! removed, which then takes 23 to 34 ns instead of 6 to 8. Linux's rule keeps replayed traces
-//! comparable.
+//! removed, which then takes 23 to 34 ns instead of 6 to 8. Linux's rule keeps replays comparable.
 //! # Why a red-black tree
 //! The alternatives were measured with 1,000 and 100,000 pending timers:
 //!
@@ -59,8 +58,7 @@ pub struct Queue {
     /// Where the last walk over the timers stopped: the next timer that it visits. Removing that
     /// timer moves the cursor to the next one, so that it never refers to a removed timer.
     cursor: Option<QueueRef>,
-    /// Identifies the walk to which the cursor belongs. A walk with another ticket has lost its
-    /// place.
+    /// Identifies the walk that the cursor belongs to. A walk with another ticket lost its place.
     ticket: u64,
 }
 
@@ -148,6 +146,7 @@ impl Queue {
         is_first
     }
 
+    /// Moves a node to a window. Returns whether it is the first node then.
     #[inline(never)]
     fn move_to(&mut self, node: QueueRef, window: Window) -> bool {
         if self.stays(node, window.hard) {
@@ -189,6 +188,7 @@ impl Queue {
         self.remove_among(node)
     }
 
+    /// Removes a node of a queue that has several. Returns whether it was the first.
     #[inline(never)]
     fn remove_among(&mut self, node: QueueRef) -> bool {
         let was_first = self.first == Some(node);

@@ -83,8 +83,7 @@ pub enum PushOut {
     /// [`Bases`](crate::bases::Bases) this takes no lock.
     #[default]
     Lazy,
-    /// The timer moves to its new bucket at once. Equal deadlines fire exactly in the order of
-    /// arming.
+    /// The timer moves to its new bucket at once. Equal deadlines fire exactly in order of arming.
     Eager,
 }
 
@@ -131,8 +130,7 @@ pub enum Wakes {
 #[repr(C, align(64))]
 pub struct Wheel {
     tick: Tick,
-    /// The wheel's clock, in ticks. All timers that are due at or before this tick are on `DUE` or
-    /// `OVERDUE`.
+    /// The wheel's clock, in ticks. Timers that are due by this tick are on `DUE` or `OVERDUE`.
     clk: u64,
     /// When the tick after `clk` begins. An arming before that time need not move the clock.
     clk_until: Ns,
@@ -467,6 +465,7 @@ impl Wheel {
         place
     }
 
+    /// Sets the bits of a list's bucket and level, so that expiry finds the list.
     fn mark_occupied(&mut self, place: WheelPlace, list: usize) {
         self.bucket(list / LANES).lanes |= (1 | 1 << LANES) << (list % LANES);
         self.level(place.level()).occupied |= 1 << place.slot();
@@ -514,6 +513,7 @@ impl Wheel {
         self.cursor.leave_list(from);
     }
 
+    /// Takes a timer off its list, and clears the bits of a bucket that becomes empty.
     #[inline(always)]
     fn take_off_list(&mut self, node: WheelRef) {
         if let Some(list) = self.lists.unlink(node).filter(|&list| list < DUE) {
@@ -536,6 +536,7 @@ impl Wheel {
         }
     }
 
+    /// Subtracts a timer from the counts of its bucket, or of the due or deferrable timers.
     #[inline(always)]
     fn uncount(&mut self, place: WheelPlace) {
         if place.is_deferrable() {

@@ -1,5 +1,4 @@
-//! The precise timers of a base: an ordered queue, and a second one for timers that wait for the
-//! next pass.
+//! The precise timers of a base: an ordered queue, and another for timers that wait for a pass.
 //!
 //! A pass fires the timers that are due at one moment. A timer that is armed during or after a pass
 //! for that moment or earlier waits for the next pass, as in the wheel. If it went into the queue
@@ -74,6 +73,7 @@ impl PreciseQueue {
         self.lane(lane).remove(node);
     }
 
+    /// During a pass, a timer that is already due waits in the late queue for the next pass.
     #[inline]
     fn lane_for(&self, window: Window) -> Lane {
         match self.pass {

@@ -11,8 +11,7 @@ pub struct Limits {
     /// The longest time ahead for which the device can be programmed. A farther deadline is
     /// programmed this far ahead; the event comes early.
     pub max_delta: Ns,
-    /// The number of passes over the due timers after which a handler that cannot catch up backs
-    /// off.
+    /// The number of passes over the due timers after which a handler backs off.
     pub passes: u32,
     /// The longest back-off: the pause after a handler that could not catch up. If this is zero,
     /// the handler just ends and its device fires again at once; its caller can do other work in

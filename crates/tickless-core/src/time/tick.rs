@@ -57,8 +57,7 @@ impl Tick {
     }
 
     /// Returns the last tick that has begun at `time`. Used to round the current time.
-    // Hidden from the documentation, as `ceil` and `start` are: only the queues and their tests use
-    // it.
+    // Hidden from the documentation, as `ceil` and `start` are: only queues and their tests use it.
     #[doc(hidden)]
     #[inline]
     pub const fn floor(self, time: Ns) -> u64 {
@@ -77,8 +76,7 @@ impl Tick {
     #[doc(hidden)]
     #[inline(always)]
     pub const fn ceil(self, time: Ns) -> u64 {
-        // One comparison finds both special cases, late times and 0, because 0 wraps to the latest
-        // time.
+        // One comparison finds both special cases, late times and 0, as 0 wraps to the latest time.
         let before = time.0.wrapping_sub(1);
         if before > i64::MAX as u64 {
             return self.ceil_of_late(time);

@@ -402,8 +402,7 @@ fn releases_are_bounded() {
     assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
 }
 
-/// Goal: a late refill adds the quota of every period, and missed periods are counted unless the
-/// group was idle.
+/// Goal: a late refill adds each period's quota, and missed periods count unless it was idle.
 #[test]
 fn late_refills_are_counted() {
     let period = 100 * MS;

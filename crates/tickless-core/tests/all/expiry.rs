@@ -1,5 +1,4 @@
-//! W1, W4, W5, R7 and R9 on whole bases: when and in which order timers fire, and how a handler
-//! ends.
+//! W1, W4, W5, R7 and R9 on whole bases: when and in which order timers fire, how a handler ends.
 
 use crate::support::history::{Plan, run};
 use crate::support::on;

@@ -10,8 +10,7 @@ use tickless_core::bases::{Deferral, FiresIn, HOLDING, Options, Settings};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{Ns, Tick, Window};
 
-/// Walks over all pending timers in slices of this size. Returns them, and whether they are
-/// complete.
+/// Walks all pending timers in slices of this size. Returns them, and whether they are complete.
 fn walk(scene: &Scene, slice: usize) -> (Vec<Pending<usize>>, bool) {
     let (mut walk, mut found, mut is_whole) = (Walk::begin(), Vec::new(), true);
     let mut one = Vec::with_capacity(slice);

@@ -42,6 +42,7 @@ pub struct Axes {
 }
 
 impl Campaign {
+    /// Parses a campaign's file. An error names the line if the syntax is wrong.
     pub fn parse(file: &str, text: &str) -> Result<Campaign, CampaignError> {
         let wrong = |line, what| CampaignError { file: file.to_string(), line, what };
         let campaign: Campaign = toml::from_str(text).map_err(|error| {

@@ -142,8 +142,7 @@ impl Key {
         Key::of([text])
     }
 
-    /// Returns a SipHash of 128 bits. Among 10^9 cells, two keys are equal with a probability of
-    /// 10^-20.
+    /// Returns a 128-bit SipHash. Among 10^9 cells, two keys are equal with probability 10^-20.
     fn of(parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Key {
         let mut hash = SipHasher24::new();
         for part in parts {

@@ -28,6 +28,7 @@ impl Numbers {
         self.ranges.iter().map(count).fold(0, u64::saturating_add)
     }
 
+    /// Returns the number at a place of the list, counted from 0.
     pub fn get(&self, mut place: u64) -> Option<u64> {
         for &(first, last) in &self.ranges {
             if place <= last - first {
@@ -42,6 +43,7 @@ impl Numbers {
         self.ranges.iter().flat_map(|&(first, last)| first..=last)
     }
 
+    /// Makes a list of ranges, which must not overlap. Joins adjacent ones.
     fn of_ranges(ranges: impl IntoIterator<Item = (u64, u64)>) -> Result<Numbers, String> {
         let mut all: Vec<(u64, u64)> = Vec::new();
         for (first, last) in ranges {

@@ -21,8 +21,7 @@ pub struct Plan {
     pub version: String,
     pub campaign: Campaign,
     pub base: PathBuf,
-    /// One entry for each table of the campaign's file: the machine files and traces that it
-    /// requests.
+    /// An entry for each table of the campaign's file: its machine files and traces.
     tables: Vec<Table>,
 }
 
@@ -64,6 +63,7 @@ impl Plan {
         Plan::new(&file, &text, parent(path))
     }
 
+    /// Makes a plan of the campaign's text. `base` is the folder that file names refer to.
     pub fn new(file: &str, text: &str, base: &Path) -> Result<Plan, CampaignError> {
         let campaign = Campaign::parse(file, text)?;
         let wrong = |what| CampaignError { file: file.to_string(), line: None, what };
@@ -115,8 +115,7 @@ impl Plan {
         (shard..self.numbers()).step_by(step).filter_map(|number| self.cell(number))
     }
 
-    /// Returns a cell's machine, from the text of the machine's file at the time when the plan was
-    /// made.
+    /// Returns a cell's machine, from the text of its file when the plan was made.
     pub fn machine(&self, name: &str) -> Result<Spec, String> {
         let mut all = self.tables.iter().flat_map(|table| &table.machines);
         match all.find(|machine| machine.name == name).and_then(|machine| machine.text.as_ref()) {
@@ -150,6 +149,7 @@ impl Plan {
 }
 
 impl Table {
+    /// Reads the machines and finds the traces that a table of the campaign names.
     fn resolve(base: &Path, kind: Kind, axes: &Axes) -> Result<Table, String> {
         let machines = machine_files(base, &axes.machines, axes.cpus.as_ref())?;
         let traces = trace_files(base, &axes.traces)?;
@@ -177,6 +177,7 @@ impl Table {
         [studies, traces, machines, cpus, clocks, policies, hz, seeds]
     }
 
+    /// Returns the cell at a place of each axis; `None` if the study lacks this combination.
     fn cell(&self, axes: &Axes, places: [u64; 8]) -> Option<Cell> {
         let [study, trace, machine, size, clock, policy, hz, seed] = places;
         let mut cell = Cell { kind: self.kind, ..Cell::default() };
@@ -201,8 +202,7 @@ impl Table {
                     Some(wanted) if !study.policies().is_empty() => {
                         Some(study.policies().contains(wanted).then_some(*wanted)?)
                     }
-                    // A study that always runs under all its policies has one cell, that of the
-                    // first policy.
+                    // A study that always runs under all policies has one cell: the first policy's.
                     _ if policy > 0 => return None,
                     _ => None,
                 };
@@ -246,8 +246,7 @@ impl MachineFile {
     }
 }
 
-/// Splits a cell's number into an index for each axis. Consecutive numbers differ in the last axis
-/// first.
+/// Splits a cell's number into an index for each axis. The last axis changes fastest.
 fn places<const N: usize>(lengths: [u64; N], mut number: u64) -> [u64; N] {
     let mut places = lengths;
     for place in places.iter_mut().rev() {
@@ -258,12 +257,12 @@ fn places<const N: usize>(lengths: [u64; N], mut number: u64) -> [u64; N] {
     places
 }
 
+/// Adds the traces of an earlier plan.
 fn keep(traces: &mut Vec<TraceFile>, former: &[TraceFile]) {
     let pair = |trace: &TraceFile| (trace.path.clone(), trace.bytes);
     let mut all: BTreeMap<String, u64> = former.iter().map(pair).collect();
     for (path, bytes) in traces.iter().map(pair) {
-        // A size of 0 means that the file has been deleted: keep the size that the earlier plan
-        // has.
+        // A size of 0 means that the file was deleted: keep the size of the earlier plan.
         let known = all.entry(path).or_insert(bytes);
         *known = if bytes > 0 { bytes } else { *known };
     }
@@ -274,6 +273,7 @@ fn empty(why: &str) -> String {
     format!("there are no cells to run: {why}")
 }
 
+/// Reads the machines: files if the name has a dot or a slash, otherwise those of the program.
 fn machine_files(
     base: &Path,
     names: &[String],

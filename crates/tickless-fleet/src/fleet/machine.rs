@@ -63,6 +63,7 @@ figures! {
 }
 
 impl Machine {
+    /// Reads and replays a machine's trace. An error becomes a part of the result.
     pub(super) fn read(path: &Path) -> Machine {
         let trace = path.display().to_string();
         let read = || {

@@ -30,8 +30,7 @@ pub struct Spread {
     pub p75: f64,
     pub p95: f64,
     /// The unit in which a machine's distance from the median is measured: half the distance
-    /// between the quartiles, but at least a quarter of all machines' mean distance from the
-    /// median.
+    /// between the quartiles, but at least a quarter of all machines' mean distance from it.
     #[serde(skip)]
     usual: f64,
 }
@@ -65,6 +64,7 @@ pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> F
 }
 
 impl Fleet {
+    /// Compares the machines: each figure's spread, and the machines farthest from the median.
     pub fn of(machines: Vec<Machine>) -> Fleet {
         let usable: Vec<(&Machine, &Figures)> =
             machines.iter().filter_map(|it| Some((it, it.figures.as_ref()?))).collect();
@@ -85,6 +85,7 @@ impl Fleet {
 }
 
 impl Spread {
+    /// Computes quantiles of a figure, and its usual distance from the median.
     fn of(figure: &Figure, machines: &[(&Machine, &Figures)]) -> Spread {
         let mut values: Vec<f64> = machines.iter().map(|(_, it)| (figure.of)(it)).collect();
         values.sort_by(f64::total_cmp);

@@ -17,6 +17,7 @@ pub struct Projected {
 }
 
 impl Projected {
+    /// Finds for each policy, over all numbers of CPUs, what limits it first.
     pub fn new(trace: &Trace, machine: &Spec, seed: u64, points: Vec<Projection>) -> Projected {
         let mut policies: Vec<&'static str> = Vec::new();
         for point in &points {
@@ -40,6 +41,7 @@ impl Projected {
     }
 }
 
+/// Describes up to how many CPUs a policy scales, and which part of the timer code limits it.
 fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
     let mut points = points.to_vec();
     points.sort_by_key(|point| point.cpus);

@@ -1,5 +1,4 @@
-//! Assigns the operations of a recorded trace to simulated CPUs, and to times on the simulated
-//! clock.
+//! Assigns a recorded trace's operations to simulated CPUs, and to times on the simulated clock.
 
 use super::operations::{Home, Timer};
 use super::steps::{Sequence, Steps};
@@ -38,6 +37,7 @@ struct Part {
 const GRANULE_TICKS: u64 = 1 << 18;
 
 impl Layout {
+    /// Assigns each CPU a CPU of the trace, and an offset in time (0 if there are as many CPUs).
     pub(super) fn new(streams: &Streams, cpus: u16, window: Ns, seed: u64) -> Layout {
         let mut random = Random::new(seed << 1 | 1);
         let of_trace = streams.cpus.max(1);
@@ -83,6 +83,7 @@ impl Layout {
         layout
     }
 
+    /// Assigns each strand (one CPU's operations on another's timers) to the CPU that performs it.
     fn hand_out(&mut self) {
         for home in (0..self.parts.len()).map(|cpu| CpuId(cpu as u16)) {
             for strand in 0..self.home(home).strands.len() {
@@ -96,6 +97,7 @@ impl Layout {
         self.parts.len()
     }
 
+    /// Returns the operations that a CPU performs, in the order of time.
     pub(super) fn steps(&self, cpu: CpuId) -> Steps<'_> {
         let sequence = |&(home, strand): &(CpuId, usize)| {
             let recorded = self.part(home).recorded.clone();

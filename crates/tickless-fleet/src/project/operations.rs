@@ -21,8 +21,7 @@ pub(super) struct Home {
 #[derive(Debug)]
 pub(super) struct Timer {
     pub(super) family: Family,
-    /// The recorded expiries in order, each with the arming for which its callback restarted the
-    /// timer.
+    /// The recorded expiries in order, each with the arming if its callback restarted the timer.
     pub(super) expiries: Vec<(Ns, Option<Arming>)>,
 }
 
@@ -35,8 +34,7 @@ pub(super) struct Strand {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
-    /// When the operation was recorded. It is performed at `at`. Both times are on the trace's
-    /// clock.
+    /// When the operation was recorded. It is performed at `at`. Both are on the trace's clock.
     pub(super) recorded: Ns,
     pub(super) at: Ns,
     /// The index of the operation among all operations on timers of the same home CPU. It orders
@@ -61,6 +59,7 @@ impl Home {
         homes.map(|(timers, life)| Home::new(streams, timers, life, &slots)).collect()
     }
 
+    /// Numbers the expiries of each timer, and sorts the operations on them into strands.
     fn new(streams: &Streams, timers: &[u32], life: &[Event], slots: &[u32]) -> Home {
         let timer =
             |&timer: &u32| Timer { family: streams.families[timer as usize], expiries: Vec::new() };
@@ -84,6 +83,7 @@ impl Home {
         home
     }
 
+    /// Returns the operations that the CPU `by` performed on these timers; none at first.
     fn strand(&mut self, by: CpuId) -> &mut Strand {
         let found = self.strands.iter().position(|strand| strand.by == by);
         let place = found.unwrap_or_else(|| {

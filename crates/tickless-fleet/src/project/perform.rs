@@ -60,6 +60,7 @@ pub fn project(
     Ok(Projection::new(counts, &costs, cpus, window, streams, request))
 }
 
+/// Returns how long an interval is simulated: as requested, or for a usual number of operations.
 fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
     let span = streams.ends.since(streams.begins);
     let all: usize = streams.lives.iter().map(Vec::len).sum();
@@ -87,8 +88,7 @@ struct Run {
     layout: Layout,
     source: Clock,
     clock: RefCell<Option<Rc<SharedClock>>>,
-    /// The timers that have been used so far. Indexed by the CPU that owns the timer, then by its
-    /// slot.
+    /// The timers that have been used so far. Indexed by the timer's CPU, then by its slot.
     timers: Vec<Vec<OnceCell<Instance>>>,
     counts: RefCell<Counts>,
     /// For each CPU: the counts of its timer device when the measured interval began.
@@ -113,6 +113,7 @@ enum Timer {
 }
 
 impl Run {
+    /// Prepares a run. Timers are made when they are first used.
     fn new(streams: &Streams, layout: Layout, bases: u16, request: &Request) -> Run {
         let settings = request.policy.set(Settings {
             tick: streams.tick,
@@ -152,6 +153,7 @@ impl Run {
         }
     }
 
+    /// What a CPU does: arms the pending timers, then performs its operations at their times.
     fn body(&self, cpu: CpuId) {
         const BEFORE: Ns = Ns::from_ms(5);
         if cpu == CpuId(0) {
@@ -209,6 +211,7 @@ impl Run {
         self.bases.view(cpu).map(|view| view.device).unwrap_or_default()
     }
 
+    /// Performs an operation. An expiry is only performed if the simulated timer has not fired yet.
     fn step(&self, cpu: CpuId, step: &Step) {
         match step.what {
             What::Arm(arming) => self.arm(step.home, step.slot, arming),
@@ -236,14 +239,14 @@ impl Run {
         }
     }
 
+    /// Arms a timer. A precise one first reads the clock, as the kernel does.
     fn arm(&self, home: CpuId, slot: u32, arming: Arming) {
         let window = self.window(home, arming);
         let pinned = Some(self.layout.partner(home, arming.base));
         let options = Options { pinned, wakes: arming.wakes, ..Options::default() };
         let instance = self.instance(home, slot);
         instance.is_guessed.set(false);
-        // Arming fails only after the timer was shut down, or if the CPU has no base. Neither
-        // happens here.
+        // Arming fails only after the timer was shut down, or if the CPU has no base.
         match &instance.timer {
             Timer::Coarse(timer) => _ = timer.start(window, platform::cycle_counter(), options),
             Timer::Precise(timer) => {
@@ -254,6 +257,7 @@ impl Run {
         self.counts.borrow_mut().armed += u64::from(self.measured.get());
     }
 
+    /// Cancels a timer, and counts the time for which this CPU waited for others.
     fn cancel(&self, home: CpuId, slot: u32) {
         let before = engine::waited();
         match &self.instance(home, slot).timer {
@@ -282,6 +286,7 @@ impl Run {
         }
     }
 
+    /// Handles a timer interrupt, or the request of another CPU to look at the earliest timer.
     fn interrupt(&self, vector: Vector) {
         let spent = Spent::begin();
         self.read_clock();
@@ -294,6 +299,7 @@ impl Run {
         }
     }
 
+    /// The callback of every timer. Restarts the timer if the recorded callback did.
     fn fire(&self, firing: &Firing<Sim>) -> CallbackResult {
         let (home, slot) = (CpuId((firing.task >> 32) as u16), firing.task as u32);
         let instance = self.instance(home, slot);

@@ -55,7 +55,6 @@ impl Clock {
 }
 
 impl Request {
-    /// The number of operations that are run by default. The simulation of so many takes some
-    /// seconds.
+    /// The number of operations that are run by default. Their simulation takes some seconds.
     pub const OPERATIONS: u64 = 1_000_000;
 }

@@ -181,6 +181,7 @@ impl Folder {
         })
     }
 
+    /// Writes a file under a temporary name, and renames it when it is complete.
     fn write(
         &self,
         path: &Path,

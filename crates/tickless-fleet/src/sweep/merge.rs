@@ -34,6 +34,7 @@ pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
     Ok(merged)
 }
 
+/// Passes the rows of all cells to `take`, in the plan's order. Fails if a cell is missing.
 pub fn rows(
     folders: &[Folder],
     mut take: impl FnMut(Row) -> Result<(), SweepError>,

@@ -33,8 +33,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const PART_MAX: usize = 10_000;
 
 /// Computes the missing cells of a shard (a share of the cells), each on one thread of the pool. If
-/// `stop` is set, the run ends early: it finishes the cells that have begun, and writes all
-/// results.
+/// `stop` is set, the run ends early: it finishes the cells that have begun, and writes results.
 pub fn run(
     folder: &Folder,
     shard: Shard,
@@ -72,6 +71,7 @@ pub fn run(
     written.map(|()| done)
 }
 
+/// Writes what the workers have computed, at intervals, until they have ended.
 fn write(
     session: &Session<&Folder>,
     from_workers: &Receiver<Outcome>,

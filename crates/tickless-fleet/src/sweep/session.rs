@@ -19,6 +19,7 @@ pub struct Session<F> {
 }
 
 impl<F: Deref<Target = Folder>> Session<F> {
+    /// Claims a shard of the cells, and finds those with a result. `retry` is about failed ones.
     pub fn begin(folder: F, shard: Shard, retry: Retry) -> Result<Self, SweepError> {
         let claim = folder.claim(shard)?;
         let mut index = Index::default();

@@ -49,8 +49,7 @@ impl Check {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }
 
-    /// Judges the gathered facts. On a busy machine the verdict of a check that measures times is
-    /// "unknown".
+    /// Judges the gathered facts. On a busy machine, checks that measure times are "unknown".
     pub fn judge(&self, facts: &Facts) -> Finding {
         let unknown = |why: Cow<'_, str>| {
             let (how, advice) = (why.into_owned(), String::new());
@@ -126,6 +125,7 @@ const MISSED_WARN: f64 = 2.0;
 /// From this percentage of missed deadlines on the verdict is "bad": one in ten.
 const MISSED_BAD: f64 = 10.0;
 
+/// Judges what share of its deadlines a sleeping thread missed by waking after the next one.
 fn deadlines(facts: &Facts) -> Judged<'_> {
     let sleeps = facts.sleeps.as_ref()?;
     let Sleeps { interval_us, wakeups, missed, p99_ns, max_ns } = *sleeps;
@@ -197,8 +197,7 @@ pub struct Judgement {
     pub advice: String,
 }
 
-/// A judgement, or an error text: the reason why nothing could be judged, and what to do about
-/// that.
+/// A judgement, or an error text: why nothing could be judged, and what to do about that.
 pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
 
 impl Judgement {

@@ -26,6 +26,7 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Returns facts in which each measurement is missing, with `why` as the reason.
     pub fn unseen(cpus: usize, why: &str) -> Facts {
         fn of<T>(why: &str) -> Seen<T> {
             Err(why.to_string())
@@ -53,8 +54,7 @@ pub struct ClockSource {
 
 #[derive(Clone, Copy, Debug)]
 pub struct ReadCost {
-    /// The time of one read of the clock if a single thread reads: the median over short batches of
-    /// reads.
+    /// The time of one clock read if a single thread reads: the median over short batches of reads.
     pub alone_ns: f64,
     /// The time of one read of the clock if one thread on each CPU reads, all at once. It is the
     /// median over the threads; the time of each thread is the upper quartile of its batches.
@@ -104,8 +104,7 @@ pub struct RecordedTimers {
     /// The results of a replay, in which this library's timer code performs the recorded
     /// operations: counts of the operations and of the work that they cause.
     pub summary: Summary,
-    /// The names of threads by thread id. Threads that had ended before the recording was read are
-    /// missing.
+    /// Names of threads by id. Threads that had ended before the recording was read are missing.
     pub threads: BTreeMap<u32, String>,
 }
 

@@ -74,6 +74,7 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     })
 }
 
+/// Sleeps until each deadline in turn. Counts deadlines that passed before a sleep as missed.
 fn cycle(
     plan: &Plan,
     start: Instant,

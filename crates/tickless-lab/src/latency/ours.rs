@@ -14,8 +14,7 @@ use tickless::{Fired, Timers};
 /// The driver wakes this long before a deadline and spins until the deadline. Most machines need
 /// less time to wake a thread.
 const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
-/// The driver learns how long before a deadline to wake, and may spin for a twentieth of its CPU's
-/// time.
+/// The driver learns how much earlier to wake, and may spin for a 20th of its CPU's time.
 const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
 
 /// Measures as many timers as the plan has threads, spread over the timer bases. If the plan binds
@@ -40,6 +39,7 @@ pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, LabError> {
     })
 }
 
+/// Runs a periodic timer for each thread of the plan until all have ended, and sums their tallies.
 fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, LabError> {
     let bases = timers.stats().bases.len().max(1);
     let (tell, told) = mpsc::channel();
@@ -63,6 +63,7 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, LabError
     Ok(Slice { tally, usage, turns: Vec::new() })
 }
 
+/// Returns a periodic timer's callback, which tallies its lateness and sends the tally at the end.
 fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {
     let end = plan.end(start);
     let mut tally = Tally::default();
@@ -84,6 +85,7 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
 /// A function that starts the timer it owns. Dropping it drops the timer.
 type StartAt = Box<dyn Fn(Instant)>;
 
+/// Makes a timer on `base`. Returns the function that arms it for a given time.
 fn timer(
     timers: &Timers,
     sleeper: Sleeper,

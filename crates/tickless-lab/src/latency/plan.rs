@@ -17,8 +17,7 @@ pub struct Plan {
     pub threads: Vec<Option<usize>>,
     /// The real-time priority, from 1 to 99, under `SCHED_FIFO`. `None` for the usual scheduling.
     pub priority: Option<u8>,
-    /// The timer slack: how much later than requested the kernel may wake threads that are not
-    /// real-time.
+    /// The timer slack: how late the kernel may wake threads that are not real-time.
     pub slack_ns: u64,
     /// Deadlines are this long after whole multiples of the interval. With `None`, they are whole
     /// intervals after the start.
@@ -99,6 +98,7 @@ impl Break {
         Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
     }
 
+    /// Ends the measurement if the wakeup at `now` is too late, and returns that wakeup.
     pub(super) fn check(&self, now: Instant, deadline: Instant) -> Option<Sample> {
         // If several threads are late at once, only one of them finds `has_ended` unset.
         if now - deadline <= self.above || self.has_ended.swap(true, Ordering::Relaxed) {

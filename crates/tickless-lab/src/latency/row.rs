@@ -24,8 +24,7 @@ pub struct Row {
     pub cpu_percent: f64,
     pub early: u64,
     pub missed: u64,
-    /// The number of threads that slept, or of timers if the sleeper is one of this library's
-    /// timers.
+    /// The number of threads that slept, or of timers if the sleeper is one of this library's.
     pub threads: usize,
     pub interval_us: f64,
     /// Real-time priority; 0 for none.
@@ -42,6 +41,7 @@ pub struct Spreads {
 }
 
 impl Spreads {
+    /// Returns how much the figures differ between turns: their least and greatest values.
     fn of(turns: &[Tally]) -> Spreads {
         let woken = || turns.iter().filter(|tally| !tally.lateness.is_empty());
         let ends = |of: &dyn Fn(&Tally) -> f64| {
@@ -64,6 +64,7 @@ pub struct Buckets {
 }
 
 impl Row {
+    /// Computes a sleeper's figures, with a histogram up to `histogram_us` microseconds if set.
     pub fn new(sleeper: Sleeper, plan: &Plan, slice: &Slice, histogram_us: Option<u32>) -> Row {
         let Slice { tally, usage, turns } = slice;
         let some = |value: u64| (!tally.lateness.is_empty()).then_some(value);
@@ -104,6 +105,7 @@ impl Row {
 }
 
 impl Buckets {
+    /// Counts wakeups by lateness, in buckets of 1 us up to `most_us`.
     fn of(slice: &Slice, most_us: u32) -> Buckets {
         let mut buckets = Buckets { counts: vec![0; most_us as usize], above: 0 };
         let lateness = &slice.tally.lateness;

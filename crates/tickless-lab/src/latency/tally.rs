@@ -12,8 +12,7 @@ pub struct Tally {
     pub lateness: Histogram<u64>,
     /// Wakeups before their deadline. The histogram counts their lateness as zero.
     pub early: u64,
-    /// Deadlines that passed without a wakeup, because the thread was still late for an earlier
-    /// one.
+    /// Deadlines that passed without a wakeup, because the thread was late for an earlier one.
     pub missed: u64,
     /// The wakeup that ended the measurement, because it was later than
     /// [`Plan::break_at`](super::Plan) allows.
@@ -107,6 +106,7 @@ impl Bins {
         self.0.iter().map(|end| end / 1_000)
     }
 
+    /// Returns how many wakeups are in each bin. The last count is of those above all bins.
     pub fn counts(&self, tally: &Tally) -> Vec<u64> {
         let mut counts = vec![0; self.0.len() + 1];
         for value in tally.lateness.iter_recorded() {

@@ -67,6 +67,7 @@ pub fn quiet_host(
     }
 }
 
+/// Returns this host as a simulated machine: the template, with measured and fitted parameters.
 pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, LabError> {
     let cpus = cpus()?;
     let mut spec = find(TEMPLATE)?;

@@ -84,11 +84,13 @@ pub fn play(
     })
 }
 
+/// Returns how often this thread has lost its CPU to another thread.
 fn times_lost() -> i64 {
     // This call cannot fail for the calling thread. If it did, the play would count as undisturbed.
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
+/// Plays a scene once, on real CPUs. Returns ns per operation, and how often a side lost its CPU.
 fn once(scene: Scene, cpus: &[usize], earlier: &mut Vec<Play>) -> Result<(f64, i64), LabError> {
     let all = cpus.len();
     let cpus = match scene.sides(all) {
@@ -102,8 +104,7 @@ fn once(scene: Scene, cpus: &[usize], earlier: &mut Vec<Play>) -> Result<(f64, i
             scope.spawn(move || {
                 let placed = stay_on(cpu);
                 SIDE.set(side);
-                // Play even if the thread could not be bound to its CPU, because the other side
-                // waits for it.
+                // Play even if binding the thread to its CPU failed: the other side waits for it.
                 let before = times_lost();
                 let result = play();
                 placed.map(|()| (result, times_lost() - before))

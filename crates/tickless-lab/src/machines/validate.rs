@@ -79,6 +79,7 @@ fn how(turns: usize, cpus: &[usize]) -> String {
     )
 }
 
+/// Returns a scene's predicted time, and its ratio to the measured one with the allowed band.
 fn compared(part: Scene, predicted: Spread, taken: &[f64], live: Spread) -> [Cell; 2] {
     let id = |what: &str| format!("{}.{what}", part.name());
     let ratios = taken.iter().map(|taken| predicted.median / taken);
@@ -102,6 +103,7 @@ fn middle(values: &[f64]) -> Spread {
     Spread { low: at(1), high: at(9), ..Spread::of(sorted.iter().copied()) }
 }
 
+/// Lists the parameters of the simulated host that matter most, and where each comes from.
 fn prices(spec: &Spec) -> Exhibit {
     const SHOWN: [&str; 12] = [
         "line.hit_ns",

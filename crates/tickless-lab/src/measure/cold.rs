@@ -22,8 +22,7 @@ impl Evictor {
         Evictor { memory: vec![1; (2 * largest).clamp(1 << 20, MOST)] }
     }
 
-    /// Evicts all cached lines by writing to each line of the evictor's memory. Takes some
-    /// milliseconds.
+    /// Evicts all cached lines by writing to each line of the evictor's memory. Takes some ms.
     pub fn evict(&mut self) {
         for line in self.memory.iter_mut().step_by(LINE) {
             *line = line.wrapping_add(1);

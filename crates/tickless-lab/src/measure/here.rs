@@ -24,6 +24,7 @@ fn named(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
+/// Returns the CPUs that this thread may use.
 pub fn cpus() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return vec![0];
@@ -33,6 +34,7 @@ pub fn cpus() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
+/// Returns a warning if other programs keep more than a quarter of the CPUs busy.
 pub fn disturbance() -> Option<String> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = load.split(' ').next()?.parse().ok()?;

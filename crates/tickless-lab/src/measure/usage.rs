@@ -119,8 +119,7 @@ fn of_thread(path: &Path, names: &[&str]) -> Option<ThreadUsage> {
     if !names.iter().any(|prefix| name.starts_with(prefix)) {
         return None;
     }
-    // The file has three numbers: time on a CPU and time of waiting for one, in ns; and time
-    // slices.
+    // The file has three numbers: time on a CPU and time waiting for one, in ns; and time slices.
     let ns: f64 = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
     Some(ThreadUsage { cpu_s: ns / 1e9, switches: switches(&read("status")?) })
 }

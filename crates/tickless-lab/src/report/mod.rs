@@ -42,6 +42,7 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns the study, the kind of result (simulated or live) and the error of each failed part.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
         self.studies.iter().flat_map(|done| {
             let parts = [("simulated", &done.sim), ("live", &done.live)];

@@ -19,8 +19,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
     pub unit: &'static str,
-    /// The figure without the mechanism, with its origin. The origin is `None` if the figure was
-    /// published.
+    /// The figure without the mechanism, and its origin: `None` if the figure was published.
     pub before: (f64, Option<Role>),
     pub after: (f64, Option<Role>),
     pub checked: usize,
@@ -52,6 +51,7 @@ impl Verdict {
     }
 }
 
+/// Returns the main figures `ids`, without the mechanism and with it, and the verdicts on all.
 fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Figures> {
     let study: &StudyResult = part.as_ref()?.result.as_ref()?;
     let value = |id| study.cell(id).map(|cell| (cell.value, Some(cell.role)));

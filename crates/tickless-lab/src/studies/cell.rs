@@ -1,5 +1,4 @@
-//! A *cell*: one figure of a study, with its origin and the effect that it claims for the
-//! mechanism.
+//! A *cell*: one figure of a study, with its origin and the effect that it claims for a mechanism.
 //!
 //! A simulated figure gets a verdict (right or wrong) only if it could have been wrong. So a cell
 //! with a *claim* has three parts: the *effect*, which is how much the mechanism changes the
@@ -82,6 +81,7 @@ pub enum Scale {
 }
 
 impl Scale {
+    /// Returns how far two effects are apart on this scale: for ratios, in logarithms.
     fn distance(self, one: f64, other: f64) -> f64 {
         match self {
             Scale::Times => {
@@ -171,6 +171,7 @@ pub struct Cell {
 const IMPLIED: f64 = 0.05;
 
 impl Cell {
+    /// Makes a cell with a figure and its origin, without a published figure or a claim.
     pub fn new(
         id: impl Into<String>,
         unit: &'static str,
@@ -292,8 +293,7 @@ pub fn claim(cell: &Cell) -> Option<[String; 5]> {
         _ => one(cell.published_effect),
     };
     let null = match cell.role {
-        // The formula's value is within a twentieth of the figure, so showing both would add
-        // nothing.
+        // The formula's value is within a twentieth of the figure, so it would add nothing.
         Role::Implied => "the formula's".to_string(),
         _ => one(cell.null_model),
     };

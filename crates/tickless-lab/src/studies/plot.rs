@@ -129,6 +129,7 @@ impl Lane {
     }
 }
 
+/// Sorts windows of time, each with begin and end, and joins those that overlap.
 pub fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     windows.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::new();
@@ -162,6 +163,7 @@ impl Plot {
         Plot { id, title: title.into(), shape }
     }
 
+    /// Makes a plot of how many wakeups were how late, for each way of doing something.
     pub fn of_lateness(
         id: &'static str,
         title: impl Into<String>,

@@ -112,6 +112,7 @@ pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
     Ok(policies.into_iter().collect::<io::Result<Vec<_>>>()?.concat())
 }
 
+/// Returns the figures of one policy, from runs with three seeds.
 pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let one = |seed| {
@@ -137,6 +138,7 @@ pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::R
     ])
 }
 
+/// Simulates the groups' messages under one policy until all have been received.
 pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
     let Load { hz, groups, messages, slice } = load;
     let mut machine = Machine::new(spec.costs());

@@ -43,8 +43,7 @@ pub fn no_memory(error: io::Error) -> LabError {
 }
 
 /// Adds simulated figures to the result. If the user chose a machine with `--machine`, the
-/// published figures and the verdicts are removed, because they are for the machine of the
-/// published report.
+/// published figures and the verdicts are removed, because they are for the report's machine.
 pub fn add(
     result: &mut StudyResult,
     request: &Request,

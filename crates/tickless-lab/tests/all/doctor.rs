@@ -99,8 +99,7 @@ fn verdict(name: &str, facts: &Facts) -> Verdict {
     finding(name, facts).verdict
 }
 
-/// Goal: a healthy idle machine has nothing to complain about, and what was planted in one place
-/// is found in no other.
+/// Goal: a healthy idle machine has no complaint, and what was planted in one place is in no other.
 #[test]
 fn a_healthy_machine_is_silent() {
     let checks = checks();
@@ -178,8 +177,7 @@ fn a_slow_counter_is_found() {
     assert_eq!(verdict("clock-source", &calls), Verdict::Warn, "a system call for each read");
 }
 
-/// Goal: a clock that was given up is bad, a doubt is worth a look, and what a check that went
-/// well says is neither.
+/// Goal: a clock that was given up is bad, a doubt is a warning, and a passed check is neither.
 #[test]
 fn watchdog_messages_are_found() {
     for (line, want) in [
@@ -259,8 +257,7 @@ fn cancels_are_found_by_their_rate() {
     assert_eq!(verdict("timer-cancels", &facts), Verdict::Ok);
 }
 
-/// Goal: idle CPUs that tick, or that something wakes all the time, are found; busy ones are not
-/// taken for idle.
+/// Goal: idle CPUs that tick, or that something wakes, are found; busy ones are not taken for idle.
 #[test]
 fn ticks_of_idle_cpus_are_found() {
     let with = |per_s: u64, idle: u64, idle_ticks: IdleTicks| {
@@ -307,8 +304,7 @@ fn wakers(per_s: u64) -> String {
     text + &history("1001000 end")
 }
 
-/// Goal: a thread that every tick wakes is found and named; one that other threads wake as often
-/// is not.
+/// Goal: a thread that every tick wakes is found and named; one that threads wake as often is not.
 #[test]
 fn a_thread_that_every_tick_wakes_is_found() {
     let mut facts = healthy();

@@ -215,8 +215,7 @@ fn eager_removal_writes_eight_times_a_round_trip() {
     assert_eq!(run(), run(), "two runs are identical");
 }
 
-/// Goal: the phase study. The farther apart two groups are, the faster, and the less energy, at
-/// more power.
+/// Goal: the phase study. The farther apart the groups, the faster, at less energy and more power.
 #[test]
 fn groups_apart_are_faster() {
     let spec = spec("power10-core");

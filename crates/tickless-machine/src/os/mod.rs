@@ -74,8 +74,7 @@ pub enum Clocked {
 pub enum Skew {
     /// No offset: all CPUs tick at exactly the same time, unlike on any real machine.
     None,
-    /// Each CPU has a fixed random offset, as on real machines, whose timer devices differ
-    /// slightly.
+    /// Each CPU has a fixed random offset, as on real machines, whose timer devices differ a bit.
     Drawn { most: Ns, seed: u64 },
 }
 
@@ -299,6 +298,7 @@ impl Kernel {
         }
     }
 
+    /// The tick's callback. An idle CPU may stop its tick, which is then not restarted.
     fn tick(&self, firing: &Firing<Sim>) -> CallbackResult {
         let cpu = engine::here();
         let mine = &self.cpus[cpu.index()];
@@ -375,8 +375,7 @@ impl Kernel {
         let _ = timer.start(Window::at(end), now, Options::default());
     }
 
-    /// Programs the CPU's timer device, if an interrupt handler has left it unprogrammed
-    /// (`must_settle`).
+    /// Programs the CPU's timer device, if an interrupt handler has not done so (`must_settle`).
     fn settle(&self, cpu: CpuId) {
         if self.cpus[cpu.index()].must_settle.take() {
             self.bases.settle_device(cpu);

@@ -74,6 +74,7 @@ impl Kernel {
         });
     }
 
+    /// Switches this CPU off for a time, unless something keeps it on, and its timers move.
     pub(super) fn switch_off(&self, cpu: CpuId) {
         let mine = &self.cpus[cpu.index()];
         let until = mine.off_until.take();
@@ -92,13 +93,13 @@ impl Kernel {
             cpu::power_off(until);
             mine.is_off.set(false);
             let _ = self.bases.online(cpu);
-            // Interrupts that ask this CPU to choose a task were lost while it was off, so choose
-            // now.
+            // Interrupts that ask this CPU to choose a task were lost while it was off: choose now.
             mine.must_choose.set(true);
         }
         self.start_tick(cpu);
     }
 
+    /// At each tick, checks another base in turn for an event that was lost.
     pub(super) fn check_another_base(&self, cpu: CpuId, ticks: u64) {
         let others = self.cpus.len() as u64 - 1;
         if self.config.grace == Ns::NEVER || others == 0 {
@@ -109,6 +110,7 @@ impl Kernel {
         self.bases.recover_lost_event(CpuId(other as u16), self.config.grace);
     }
 
+    /// Sleeps, and reports the sleep to the check that a test has set.
     pub(super) fn checked_sleep(&self, cpu: CpuId, sleep: impl FnOnce()) {
         let check = self.sleep_check.borrow().clone();
         let view = check.is_some().then(|| self.bases.view(cpu)).flatten();

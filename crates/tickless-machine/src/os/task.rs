@@ -50,8 +50,7 @@ pub(super) struct Task {
     is_blocked: bool,
     /// A CPU still runs this task's fiber, so no other CPU may switch to it.
     on_cpu: bool,
-    /// The task was woken while it was not blocked, so its next call of [`Kernel::block`] returns
-    /// at once.
+    /// The task was woken while not blocked, so its next call of [`Kernel::block`] returns at once.
     woken: bool,
     since: Ps,
     queued: Option<Queued>,
@@ -147,8 +146,7 @@ impl Kernel {
         self.cpus[engine::here().index()].current.get()
     }
 
-    /// Blocks the calling task until it is woken. Returns at once if it was woken since it last
-    /// blocked.
+    /// Blocks the calling task until woken. Returns at once if it was woken since it last blocked.
     pub fn block(&self) {
         let masked = Masked::new();
         let me = self.current();
@@ -197,6 +195,7 @@ impl Kernel {
         drop(masked);
     }
 
+    /// Makes a CPU choose again, if it runs a task of lower class.
     fn request_choice(&self, cpu: CpuId, class: Class) {
         let running = self.cpus[cpu.index()].current.get();
         let before = self.with_task(running, |task| class > task.class).unwrap_or(true);
@@ -288,6 +287,7 @@ impl Kernel {
         }
     }
 
+    /// Switches this CPU to another task. Returns when this task runs again.
     fn switch(&self, me: TaskId, next: TaskId) {
         engine::charge(self.costs.switch);
         let now = engine::clock();
@@ -308,6 +308,7 @@ impl Kernel {
         self.begin_turn();
     }
 
+    /// Notes when a task began to count as running, which may be when it was queued.
     fn begin_turn(&self) {
         let now = engine::clock();
         let interrupted = self.cpus[engine::here().index()].interrupted.get();

@@ -7,15 +7,13 @@
 //! the first scene decide whether a read takes a line away, and how reads overlap. The ping-pong
 //! scene decides how a line passes between CPUs that wait for it: if it takes longer than two
 //! transfers each way, a core keeps a line for a while; if it takes less, a request that has waited
-//! needs only a part of a transfer. The fit uses no other measurement, so all other scenes test the
-//! model.
+//! needs only a part of a transfer. The fit uses nothing else, so other scenes test the model.
 
 use super::{Scene, simulate};
 use crate::spec::{Origin, Parameter, Spec};
 use std::io;
 
-/// The measured times of five scenes (small concurrent benchmarks) on a real machine, in
-/// nanoseconds.
+/// The measured times of five scenes (small concurrent benchmarks) on a real machine, in ns.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
     pub transfer: f64,
@@ -33,6 +31,7 @@ const REQUEST_SHARE_MAX: f64 = 0.8;
 /// The number of steps of a bisection: enough to find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
 
+/// Finds the parameters that no program can measure alone, by simulating until scenes take as long.
 pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
     let unset = ["line.hold_ns", "line.request_share", "line.migrates", "line.overlap_ns"];
     let spec = unset.iter().fold(spec.clone(), |spec, key| fitted(&spec, key, 0.0));
@@ -111,8 +110,7 @@ fn with_section(spec: &Spec, own_timer: f64) -> io::Result<Spec> {
     Ok(fitted(spec, "cpu.section_ns", ((own_timer - bare) / 2.0).max(0.0)))
 }
 
-/// Sets a price, rounded to picoseconds, and records as its origin the scene to which it was
-/// fitted.
+/// Sets a price, rounded to ps, and records as its origin the scene to which it was fitted.
 fn fitted(spec: &Spec, key: &str, value: f64) -> Spec {
     let scene = match key {
         "cpu.section_ns" => Scene::OwnTimer,

@@ -134,6 +134,7 @@ pub(super) fn own_timer<W: Backend>(rounds: u64) -> Play {
     })
 }
 
+/// One side arms a timer, the other one cancels it.
 pub(super) fn cancel_across<W: Backend>(rounds: u64) -> Play {
     let (gate, turn, timer) = (Gate::<W>::new(2), word::<W>(), timer::<W>());
     Arc::new(move || {
@@ -171,6 +172,7 @@ impl<W: Backend> Counter for EmulatedDevice<W> {
     }
 }
 
+/// Both sides read one slow counter, directly or combined.
 pub(super) fn clock<W: Backend>(policy: ReadPolicy, rounds: u64) -> Play {
     let device = EmulatedDevice::<W> { free_at: word::<W>() };
     let clock: Combined<W::Word, _, fn(u32)> =

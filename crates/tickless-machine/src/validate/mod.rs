@@ -80,13 +80,11 @@ pub fn per_operation(sides: &[SideResult]) -> f64 {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Scene {
     /// One side writes 64 cache lines. The other side then reads them, and each read gives the
-    /// number of the next line, so that reads cannot overlap. Measured in nanoseconds for each
-    /// line.
+    /// number of the next line, so that reads cannot overlap. Measured in ns for each line.
     Transfer,
     /// [`Transfer`](Scene::Transfer), but the reader also adds to each line.
     TransferAndAdd,
-    /// [`Transfer`](Scene::Transfer), but the reader knows the order of the lines, so reads can
-    /// overlap.
+    /// [`Transfer`](Scene::Transfer), but the reader knows the lines' order, so reads can overlap.
     TransferAhead,
     /// The sides in turn change a word, and wait for each other by loading it. Measured in
     /// nanoseconds for a round trip.
@@ -96,8 +94,7 @@ pub enum Scene {
     /// One side alone arms and cancels a timer of the timer library. Measured in nanoseconds for an
     /// arming and a cancel together.
     OwnTimer,
-    /// Both sides atomically add to one word. Measured in nanoseconds for each addition, by either
-    /// side.
+    /// Both sides atomically add to one word. Measured in ns for each addition, by either side.
     Counter,
     /// All CPUs atomically add to one word. Measured in nanoseconds for each addition.
     CounterByAll,

@@ -47,6 +47,7 @@ fn load_next<W: Backend>(lines: &[Apart<W::Word>], at: u64) -> u64 {
     next
 }
 
+/// As a transfer of lines, each followed by an atomic addition to the line.
 pub(super) fn transfer_and_add<W: Backend>(rounds: u64) -> Play {
     transfer_with::<W>(rounds, |lines, _| {
         (0..LINES).fold(0, |at, _| {
@@ -93,8 +94,7 @@ pub(super) fn ping_pong_by_exchange<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// Each side in turn waits until the shared word has a certain number, and replaces it by the next
-/// number.
+/// Each side in turn waits until the shared word has a certain number, and replaces it by the next.
 fn ping_pong_with<W: Backend>(
     rounds: u64,
     pass: impl Fn(&W::Word, u64) + Send + Sync + 'static,
@@ -201,6 +201,7 @@ pub(super) enum SlotOrder {
     Random,
 }
 
+/// One side puts numbers into a ring of slots, the other one takes them.
 pub(super) fn queue<W: Backend>(rounds: u64, order: SlotOrder) -> Play {
     const SLOTS: u64 = 64;
     const SLOTS_A_LINE: u64 = 8;

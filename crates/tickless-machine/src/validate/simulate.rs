@@ -20,8 +20,7 @@ pub const ROUNDS: u64 = 1_000;
 /// than the other.
 const PLAYS: u64 = 5;
 
-/// The backend of scenes on a simulated machine. They run on CPU 0 and the last CPU, or on all
-/// CPUs.
+/// The backend of scenes on a simulated machine. They run on CPU 0 and the last CPU, or on all.
 #[derive(Debug)]
 pub struct Simulated;
 

@@ -58,8 +58,7 @@ fn runs_are_deterministic() {
     }
 }
 
-/// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked
-/// instead of running its loop.
+/// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked.
 #[test]
 fn ping_pong_costs_two_transfers() {
     let spec = spec("x5675-2s");
@@ -207,8 +206,7 @@ fn lease_may_end_inside_an_atomic_operation() {
     let ns = |key| spec.value(key);
     let of_hit = ns("line.hit_ns") + ns("line.atomic_ns");
     let of_transfer = ns("line.node_ns") + ns("line.atomic_ns");
-    // The store is visible when its line has come from memory, after both the lease and what the
-    // other core does.
+    // The store is visible when its line has come from memory, after the lease and the other core.
     let of_store = ns("line.memory_ns") - ns("line.store_ns");
     assert!(ns("line.memory_ns") > 1.0 + of_transfer);
     for (stores, wanted) in [(0, of_hit), (1, of_store + of_transfer)] {

@@ -119,8 +119,7 @@ fn errors_name_line_and_key() {
     assert_eq!(error.line, line_of(text, "[line"));
 }
 
-/// Goal: a file needs a rate for each number of busy SMT threads, and three numbers for each idle
-/// state.
+/// Goal: a file needs a rate for each number of busy SMT threads, and three for each idle state.
 #[test]
 fn smt_rates_and_idle_states_must_be_complete() {
     let text = FILES.iter().find(|(name, _)| *name == "power10-core").unwrap().1;

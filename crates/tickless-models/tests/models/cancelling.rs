@@ -119,8 +119,7 @@ fn watching_against_cancel_against_fire<L: Kind>() {
     assert_eq!(seen, expected, "X1: what the callback wrote");
 }
 
-/// Goal: the cancel of a timer that its callback restarts comes before the restart or after it, and
-/// no arming is lost (X10).
+/// Goal: a cancel comes before the callback's restart or after it, and no arming is lost (X10).
 fn cancel_against_restart<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(RESTART);

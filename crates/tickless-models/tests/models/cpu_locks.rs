@@ -1,5 +1,4 @@
-//! The lock of what each CPU has of its own, compiled from the library's file over the checkers'
-//! words.
+//! The lock of each CPU's own data, compiled from the library's file over the checkers' words.
 
 #[expect(unsafe_code, reason = "the lock's value")]
 #[path = "../../../tickless/src/platform/try_lock.rs"]

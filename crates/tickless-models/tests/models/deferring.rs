@@ -1,5 +1,4 @@
-//! D1, D2, D4, D6, D9 (deferred expiry): a tick that collects races a thread that fires, and both
-//! race a canceller.
+//! D1, D2, D4, D6, D9 (deferred expiry): a collecting tick, a firing thread and a canceller race.
 
 use super::models;
 use super::platform::Kind;

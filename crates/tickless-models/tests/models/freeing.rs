@@ -15,8 +15,7 @@ models! {
 }
 
 /// Goal: a callback frees its timer, and another thread makes a new one at the same address. The
-/// new timer, armed on the same base, is not running, and no cancel of it waits for the old
-/// callback.
+/// new timer, armed on the same base, is not running, and no cancel waits for the old callback.
 fn memory_is_reused_at_once<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([NOW]);
     let handed_over = Arc::new(CheckedWord::new(0));

@@ -1,5 +1,4 @@
-//! Models of the core's protocols between threads. Each is written once and runs under both
-//! checkers.
+//! Models of the core's protocols between threads. Each is written once for both checkers.
 //!
 //! The core is compiled unchanged; its platform consists of a checker's words and locks
 //! (`platform`). Models of the library compile its files over the checkers' words.

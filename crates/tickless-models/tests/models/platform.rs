@@ -1,5 +1,4 @@
-//! The core's platform under a checker: two CPUs, and a clock that does not advance while threads
-//! run.
+//! The core's platform under a checker: two CPUs, and a clock that stands while threads run.
 //!
 //! The clock and the devices are memory that no checker observes. A model moves the clock, and
 //! reads the devices, only while one thread runs.

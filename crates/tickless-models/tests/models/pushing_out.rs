@@ -1,6 +1,5 @@
 //! W1, X1, X3, X10 (push-out): a pending coarse timer is pushed out by a compare-and-swap on its
-//! deadline, and races operations that take the lock. (A precise timer's push-out takes the lock
-//! too.)
+//! deadline, and races operations that take the lock. (A precise timer's takes the lock too.)
 
 use super::models;
 use super::platform::Kind;

@@ -23,8 +23,7 @@ pub struct CheckedWord {
     word: AtomicU64,
     /// Written before each use of the word. When loom 0.7 looks for schedules to explore, it only
     /// considers the last use of an atomic: a thread that loads a word and then writes it hides the
-    /// earlier load of another thread. Writes to this word hide nothing, since each depends on
-    /// every other.
+    /// earlier load of another thread. Writes to this word hide nothing, since they are dependent.
     turns: AtomicU64,
 }
 

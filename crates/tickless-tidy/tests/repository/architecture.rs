@@ -6,8 +6,7 @@ use crate::source::{SourceFile, find_words};
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const SECTION: &str = "## Follow one timer";
 
-/// Finds rows of the table with a file that does not exist, or a function that the file does not
-/// define.
+/// Finds rows of the table with a file that does not exist, or a function that it does not define.
 pub fn missing_steps(files: &[SourceFile]) -> Vec<String> {
     let Some(document) = files.iter().find(|file| file.path == DOCUMENT) else {
         return Vec::new();

@@ -188,8 +188,7 @@ impl<'a> House<'a> {
         match (self.floor(from), self.floor(to)) {
             (Some(from), Some(to)) => to >= from,
             // A path of the length `depth` names the front of the folder or of the crate, which is
-            // above all its modules. Otherwise a module has no floor, which has been reported
-            // already.
+            // above all its modules. Otherwise a module has no floor, which was reported before.
             _ => to.len() == depth,
         }
     }
@@ -341,8 +340,7 @@ fn floors_inside_a_folder_are_checked() {
     let inside: &[Floors] = &[("a::room", &["one", "two"])];
     let front = "mod one; mod two;";
     for (one, two, wanted) in [
-        // A path that leads out of the folder is judged by the floors of the crate, not by
-        // those of the folder.
+        // A path that leads out of the folder is judged by the crate's floors, not by the folder's.
         ("use crate::low::A;", "use super::one::B;", None),
         ("\nuse crate::room::two::A;", "", Some("2: `room::one` uses `crate::room::two::A`")),
         ("use super::A;", "", Some("1: `room::one` uses `crate::room::A`")),

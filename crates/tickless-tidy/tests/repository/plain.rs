@@ -41,8 +41,7 @@ const PHRASES: &[&str] = &[
     ", as it is . $",
 ];
 
-/// Phrases that do not belong in a name. The words of a name are its parts, between `_` or
-/// capitals.
+/// Phrases that do not belong in a name. The words of a name are its parts between `_` or capitals.
 const NAMES: &[&str] = &[
     "believe|news|usually|usual|anew|whoever|somebody|nobody|heard|hear|told|elsewhere|knows",
     "looked|comes|goes|says|vouch|mover|gone",
@@ -112,8 +111,7 @@ fn prose(file: &SourceFile) -> Vec<(usize, String)> {
     for (number, line) in (1..).zip(&file.lines) {
         let code = code.next().unwrap_or_default().trim_end();
         let text = if file.path.ends_with(".rs") {
-            // In `line`, the text after the code is a comment, or belongs to a string of several
-            // lines.
+            // In `line`, the text after the code is a comment, or part of a multi-line string.
             let behind = line.chars().skip(code.chars().count()).collect::<String>();
             behind.trim_start().strip_prefix("//").map(str::to_string)
         } else if is_document {
@@ -146,8 +144,7 @@ fn without_quotes(text: &str) -> String {
     out
 }
 
-/// Returns the words of a text in lower case and the punctuation between them, with `^` before and
-/// `$` after them.
+/// Returns a text's words in lower case and the punctuation between them, between `^` and `$`.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec!["^".to_string()];
     let mut word = String::new();

@@ -44,15 +44,13 @@ impl SourceFile {
         Ok(files.filter_map(text).collect())
     }
 
-    /// Returns the crate under `crates/` that has this file in its `src/`, and the file's path
-    /// inside `src/`.
+    /// Returns the crate under `crates/` that has this file in its `src/`, and the path inside it.
     pub fn library(&self) -> Option<(&str, &str)> {
         let (name, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
         self.path.ends_with(".rs").then_some((name, rest.strip_prefix("src/")?))
     }
 
-    /// Returns the code before the module of unit tests, which by convention is the last item of a
-    /// file.
+    /// Returns the code before the unit tests, which by convention are the last item of a file.
     pub fn code_without_tests(&self) -> &str {
         self.code.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
     }
@@ -135,8 +133,7 @@ pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Returns the offsets at which the identifier `needle` occurs in `code`, and not as a part of a
-/// longer one.
+/// Returns the offsets at which the identifier `needle` occurs in `code`, as a whole.
 pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
     let is_part = |at: Option<usize>| {
         at.is_some_and(|at| code.as_bytes().get(at).is_some_and(|b| is_word(*b)))

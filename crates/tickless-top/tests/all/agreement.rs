@@ -1,5 +1,4 @@
-//! Compares the counts of the eBPF programs with a recording of the same load, on this machine's
-//! kernel.
+//! Compares the counts of the eBPF programs with a recording of the same load, on this kernel.
 
 use rustix::thread::{
     CpuSet, clock_nanosleep_absolute, gettid, sched_getaffinity, sched_setaffinity,
@@ -90,8 +89,7 @@ fn of(is_meant: impl Fn(u32) -> bool, before: &Snapshot, after: &Snapshot) -> Co
     rows.fold(Counts::default(), |sum, (at, row)| sum.plus(&row.counts.since(&old(at))))
 }
 
-/// What is counted of a timer: its callback, whether it counts for this process, and whether it is
-/// pending.
+/// What is counted of a timer: its callback, whether it counts here, whether it is pending.
 #[derive(Clone, Copy)]
 struct Timer {
     function: NameId,

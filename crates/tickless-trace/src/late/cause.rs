@@ -12,6 +12,7 @@ const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
 /// The timer callbacks that give new CPU time to groups of threads that used up their quota.
 const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
 
+/// Describes what caused a hop, which is one step of a late wakeup.
 pub(super) fn of(
     trace: &Trace,
     spans: &Spans,
@@ -45,6 +46,7 @@ pub(super) fn of(
     }
 }
 
+/// Describes why a timer interrupt came late, by what its CPU did for most of that time.
 fn interrupt(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
     match activity {
         Some(Activity::Idle(_) | Activity::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
@@ -76,6 +78,7 @@ fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
     records.any(|record| record.event.is_device_write() && record.cpu == sleep.cpu)
 }
 
+/// Describes why a woken thread did not run, by what its CPU did for most of that time.
 fn run(
     trace: &Trace,
     spans: &Spans,
@@ -104,6 +107,7 @@ fn run(
     }
 }
 
+/// Describes the activities that need no further explanation.
 fn idle_or_irq(activity: Option<Activity>) -> String {
     match activity {
         Some(Activity::Idle(state)) => format!("leaving idle state {state}"),

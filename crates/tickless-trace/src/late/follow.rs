@@ -91,8 +91,7 @@ struct Cpu {
     callback: Option<Sleep>,
 }
 
-/// Returns the sleeps whose arming and end are in the trace, in the order in which the threads ran.
-/// O(n).
+/// Returns sleeps whose arming and end are in the trace, in the order in which threads ran. O(n).
 pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
@@ -193,8 +192,7 @@ fn begin(record: &Record, armed: Armed, interrupt: Ns) -> Sleep {
         cpu: record.cpu,
         ran_on: record.cpu,
         armed: at,
-        // Programs also arm timers for times that have passed. Then lateness counts from the
-        // arming.
+        // Programs also arm timers for past times. Then lateness counts from the arming.
         due: soft.max(at),
         hard: hard.max(at),
         interrupt,

@@ -54,6 +54,7 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Returns whether a thread is selected: by its name or its process's, or by either's number.
     pub(crate) fn has(&self, trace: &Trace, thread: u32) -> bool {
         let process = trace.processes.of(thread);
         let task = |number: u32| trace.tasks.get(&number).map(|name| &**name);
@@ -204,6 +205,7 @@ pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     Some(LateSleep { due_ns: deadline.0, late_ns: seen.since(deadline).0, ..explained })
 }
 
+/// Describes a late sleep, with the cause of each hop that took time.
 fn explained(
     trace: &Trace,
     spans: &Spans,
@@ -226,6 +228,7 @@ fn explained(
     }
 }
 
+/// Describes which useful events the trace lacks, and what that means for the result.
 fn missing(trace: &Trace) -> Vec<String> {
     const WANTED: [(EventKind, &str); 5] = [
         (EventKind::SchedSwitch, "when a thread ran cannot be told, so no sleep can be explained"),

@@ -53,6 +53,7 @@ impl Stack {
         }
     }
 
+    /// Follows an event. A switch to another thread ends all interrupts and callbacks.
     fn follow(&mut self, event: &Event) {
         match *event {
             Event::SchedSwitch { next_pid, .. } => {
@@ -80,6 +81,7 @@ impl Stack {
 }
 
 impl Spans {
+    /// Finds when each CPU changed its activity.
     pub(super) fn of(trace: &Trace) -> Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
@@ -122,6 +124,7 @@ impl Spans {
         self.unseen.contains(&cpu)
     }
 
+    /// Returns the activity that took most of the time of a CPU between `from` and `to`.
     pub(super) fn longest(&self, cpu: CpuId, from: Ns, to: Ns) -> Option<Activity> {
         let changes = self.cpus.get(cpu.index())?;
         let first = changes.partition_point(|(at, _)| *at <= from).saturating_sub(1);

@@ -13,8 +13,7 @@ pub(super) struct Piece {
     /// When the thread was woken.
     pub(super) at: Ns,
     pub(super) work: Ns,
-    /// The thread of the group that woke this thread; `None` if an interrupt or another program
-    /// did.
+    /// The thread of the group that woke this one; `None` if an interrupt or another process did.
     pub(super) waker: Option<Waker>,
 }
 
@@ -65,8 +64,7 @@ impl Demand {
         work / (work + self.preempted.0 as f64).max(1.0)
     }
 
-    /// Returns the mean time for which a woken thread waits until a CPU begins to work for the
-    /// group.
+    /// Returns the mean time that a woken thread waits until a CPU begins to work for the group.
     pub(super) fn start_wait(&self) -> Ns {
         Ns(self.waited.0 / self.starts.max(1))
     }
@@ -156,6 +154,7 @@ struct Finder {
 }
 
 impl Finder {
+    /// Returns the place of a thread in the list of threads, and its state.
     fn thread(&mut self, pid: u32) -> (usize, &mut State) {
         let threads = &mut self.demand.threads;
         let (place, state) = self.of.entry(pid).or_insert_with(|| {
@@ -165,6 +164,7 @@ impl Finder {
         (*place, state)
     }
 
+    /// A CPU switches to the thread `next`; `is_its` is whether that thread belongs to the group.
     fn switch(&mut self, on_cpu: &mut OnCpu, (next, is_its): (u32, bool), at: Ns) {
         let last = std::mem::replace(on_cpu, OnCpu { pid: next, is_its, ..*on_cpu });
         if last.is_its {
@@ -203,6 +203,7 @@ impl Finder {
         ready
     }
 
+    /// A thread leaves its CPU. Adds the time since it came to its current piece of work.
     fn leave(&mut self, pid: u32, at: Ns) {
         let (place, state) = self.thread(pid);
         if let State::On(since) = *state {

@@ -150,6 +150,7 @@ impl Quota {
         may_run
     }
 
+    /// A CPU becomes idle: it keeps `keep` ns of its slice. Stopped CPUs get the rest a bit later.
     fn rest(&mut self, member: MemberId, keep: u64, now: Ns) {
         self.group.rest(member, keep);
         let has_slice = self.group.pool() > i128::from(self.group.settings().slice);
@@ -159,8 +160,7 @@ impl Quota {
         }
     }
 
-    /// Refills the quota. Returns how many periods and throttled periods the kernel would count
-    /// now.
+    /// Refills the quota. Returns how many periods and throttled ones the kernel would count now.
     fn refill(&mut self, now: Ns) -> (u64, u64) {
         let throttled = u64::from(self.group.waiting() > 0);
         let counted = u64::from(self.is_counting);
@@ -174,8 +174,7 @@ impl Quota {
 struct Replay<'a> {
     demand: &'a Demand,
     place: Place,
-    /// For each piece of work, by thread and number: the threads that it wakes, and after how much
-    /// work.
+    /// For each piece of work, by thread and number: the threads it wakes, after how much work.
     wakes: HashMap<(usize, usize), Vec<(Ns, usize)>>,
     threads: Vec<Thread>,
     cpus: Vec<Cpu>,
@@ -185,6 +184,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
+    /// Steps from one event to the next, until no thread has work left.
     fn run(&mut self, arrivals: &[(Ns, usize)]) {
         let mut arrivals = arrivals.iter().peekable();
         while let Some(now) = self.next(arrivals.peek().map(|(at, _)| *at)) {
@@ -225,6 +225,7 @@ impl Replay<'_> {
         wakes.and_then(|wakes| wakes.get(thread.wakes)).map_or(work, |(after, _)| work.min(*after))
     }
 
+    /// Refills the quota if that is due, and lets the CPUs that it releases run again.
     fn refill(&mut self) {
         let (now, Some(quota)) = (self.now, &mut self.quota) else { return };
         let is_due = now >= quota.group.next_refill();
@@ -256,6 +257,7 @@ impl Replay<'_> {
         }
     }
 
+    /// Wakes a thread for its next piece of work. A thread that is awake does it afterwards.
     fn wake(&mut self, at: usize) {
         let thread = &mut self.threads[at];
         thread.woken += 1;
@@ -333,8 +335,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Returns whether a CPU is stopped. Requests quota for it first, and stops it if there is
-    /// none.
+    /// Returns whether a CPU is stopped. First requests quota, and stops it if none is left.
     fn stands(&mut self, cpu: usize) -> bool {
         let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) else {
             return false;

@@ -26,8 +26,7 @@ impl Context {
         match column.get(2) {
             Some(b'.') => Context::Task,
             Some(b's') => Context::SoftIrq,
-            // `H` is a hardware interrupt during a softirq; `z` and `Z` are non-maskable
-            // interrupts.
+            // `H` is a hardware interrupt in a softirq; `z` and `Z` are non-maskable interrupts.
             Some(b'h' | b'H' | b'z' | b'Z') => Context::HardIrq,
             _ => Context::NotRecorded,
         }
@@ -52,6 +51,7 @@ impl HrtimerMode {
         self.0 & Self::SOFT != 0
     }
 
+    /// Reads a mode: a number, or names of its bits with `|` between them.
     pub(super) fn of(word: &[u8]) -> Option<HrtimerMode> {
         if let Some(raw) = number(word) {
             return u8::try_from(raw).ok().filter(|raw| *raw < 16).map(HrtimerMode);

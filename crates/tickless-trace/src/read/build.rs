@@ -31,6 +31,7 @@ const FLAGS: usize = 5;
 const TIMEOUT: usize = 6;
 
 impl<'a, 'n> Reading<'a, 'n> {
+    /// Finds the values of an event's fields in its text. Some events have a form without names.
     pub(super) fn of_text(
         kind: EventKind,
         text: &'a [u8],
@@ -67,8 +68,7 @@ impl<'a, 'n> Reading<'a, 'n> {
         }
     }
 
-    /// Reads the text of `write_msr`: `6e0, value 63299eb1457`, which ends with ` #GP` if the write
-    /// failed.
+    /// Reads the text of `write_msr`: `6e0, value 63299eb1457`, with ` #GP` if the write failed.
     fn write_msr(&mut self, text: &'a [u8]) -> Result<(), Cause> {
         let missing = Cause::MissingField { event: self.kind, field: "value" };
         let comma = find(text, b", value ").ok_or(missing)?;
@@ -109,6 +109,7 @@ impl<'a, 'n> Reading<'a, 'n> {
         value.ok_or_else(|| self.missing(self.next - 1))
     }
 
+    /// Reads the field at a place by `read`. `None` if the event does not have the field.
     fn read<T>(
         &mut self,
         at: usize,

@@ -44,8 +44,7 @@ impl Hz {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JiffyClock {
     pub anchor: Jiffy,
-    /// When jiffy `anchor` began, in nanoseconds; negative if that was before the trace clock's
-    /// zero.
+    /// When jiffy `anchor` began, in ns; negative if that was before the trace clock's zero.
     pub anchor_ns: i64,
     pub tick: Ns,
     /// How much too late [`JiffyClock::time`] may be: zero, or a tick if no tick was recorded.
@@ -118,6 +117,7 @@ impl Readings {
     /// A trace that is shorter than this does not distinguish 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
+    /// Collects the times at which events show the current jiffy, counted from the first one.
     fn collect(records: &[Record]) -> Option<Readings> {
         let mut first = None;
         let mut readings = Vec::new();
@@ -133,8 +133,7 @@ impl Readings {
         first.map(|first| Readings { first, readings })
     }
 
-    /// Returns, sorted, when jiffy `first` began according to each reading, with ticks of this
-    /// length.
+    /// Returns, sorted, when jiffy `first` began by each reading, with ticks of this length.
     fn beginnings(&self, tick: Ns) -> Vec<i64> {
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
         let begin = |&(time, ticks): &(i64, i64)| time.saturating_sub(ticks.saturating_mul(tick));

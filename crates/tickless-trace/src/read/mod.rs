@@ -12,8 +12,7 @@
 //!   So the records of one CPU are in the order in which that CPU recorded them.
 //!
 //! Times are on the trace's own clock. Deadlines of `hrtimer_*` are on the timer's clock, and
-//! [`Trace::monotonic`] converts them; those of `timer_*` are jiffies, and [`Trace::jiffies`]
-//! converts them.
+//! [`Trace::monotonic`] converts them; those of `timer_*` are jiffies: see [`Trace::jiffies`].
 
 mod attributes;
 mod build;
@@ -78,8 +77,7 @@ pub struct Trace {
     pub tasks: HashMap<u32, Box<str>>,
     pub processes: Processes,
     pub hz: Option<Hz>,
-    /// Converts jiffies to times; `None` if no wheel timer was recorded, or the tick rate is
-    /// unknown.
+    /// Converts jiffies to times; `None` without a wheel timer or a known tick rate.
     pub jiffies: Option<JiffyClock>,
     /// Converts times on CLOCK_MONOTONIC to the trace's clock; `None` if no hrtimer expired.
     pub monotonic: Option<MonotonicOffset>,

@@ -29,6 +29,7 @@ pub(super) struct Lines<'a> {
     pub(super) error: Option<io::Error>,
 }
 
+/// Opens a trace, compressed or not. Refuses formats that another program must convert first.
 pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Lines<'a>, Unusable> {
     let mut head = Vec::new();
     input.by_ref().take(16).read_to_end(&mut head).map_err(Unusable::Read)?;
@@ -51,6 +52,7 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Lines<'a>, Unusable>
 }
 
 impl Lines<'_> {
+    /// Returns the next line without its end. `None` at the end of the text, and after an error.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
         if self.error.is_some() {
             return None;

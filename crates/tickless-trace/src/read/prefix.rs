@@ -11,8 +11,7 @@ use super::fields::decimal;
 use super::problem::Cause;
 
 /// The largest number of CPUs for which a Linux kernel can be built. A line with a higher CPU
-/// number is damaged. If it were accepted, the replay would make a timer base for each CPU below
-/// it.
+/// number is damaged. If it were accepted, a replay would make a base for each CPU below it.
 const CPUS_MAX: u64 = 8192;
 
 pub(crate) struct Prefix<'a> {
@@ -77,8 +76,7 @@ pub(crate) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     Err(cause)
 }
 
-/// Reads the text behind a `[`. The bracket may be the one before the CPU, or part of a task's
-/// name.
+/// Reads the text behind a `[`. It may be the one before the CPU, or part of a task's name.
 fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
     let close = text.iter().take(8).position(|&byte| byte == b']').ok_or(Cause::NotAnEvent)?;
     let cpu = decimal(&text[..close]).ok_or(Cause::NotAnEvent)?;

@@ -71,8 +71,7 @@ pub enum Cause {
          Record with a larger buffer (buffer_size_kb, trace-cmd -b, perf record -m)"
     )]
     EventsDropped {
-        /// How many dropped events were counted; there were more if the tool did not always print a
-        /// number.
+        /// How many dropped events were counted; there were more if the tool left out a number.
         events: u64,
     },
     #[error(
@@ -195,8 +194,7 @@ impl Problems {
         }
     }
 
-    /// Counts an event that does not concern timers, by its name. Allocates nothing if the name is
-    /// known.
+    /// Counts an event that is not of timers, by its name. Allocates nothing for a known name.
     pub(super) fn note_unknown_event(&mut self, line: u32, name: &[u8]) {
         let mut names = 0;
         for problem in &mut self.0 {

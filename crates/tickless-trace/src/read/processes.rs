@@ -94,8 +94,7 @@ pub(crate) fn running() -> String {
     let (mut text, mut kernel) = (String::new(), String::new());
     for process in numbers("/proc") {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name, in brackets, may itself contain brackets. The flags are the seventh word
-        // behind it.
+        // The name, in brackets, may contain brackets. The flags are the seventh word behind it.
         let Some((name, words)) = stat.rsplit_once(") ") else { continue };
         let flags: u32 = words.split(' ').nth(6).and_then(|word| word.parse().ok()).unwrap_or(0);
         let threads = numbers(&format!("/proc/{process}/task"));

@@ -50,8 +50,7 @@ struct Reader {
     lost_line: Option<u32>,
     latest: Ns,
     latest_of_cpu: Vec<Ns>,
-    /// How many events are earlier than an event before them on the same CPU, and the line of the
-    /// first.
+    /// How many events are earlier than one before them on the same CPU, and the line of the first.
     cpu_out_of_order: (u64, u32),
     tasks: HashMap<u32, Box<str>>,
     processes: Processes,
@@ -126,6 +125,7 @@ impl Reader {
         self.records.push(Record { line, ..record });
     }
 
+    /// Counts an event of an unknown kind by its name, unless the name cannot be one.
     fn unknown_event(&mut self, prefix: &Prefix<'_>) {
         if prefix.text.starts_with(b"PERF_RECORD_LOST") {
             return self.lose(lost_events(prefix.text).flatten());
@@ -137,6 +137,7 @@ impl Reader {
         self.skip_unknown(prefix.name);
     }
 
+    /// A line without an event may be a remark of the tracer, for example about lost events.
     fn no_event(&mut self, text: &[u8], cause: Cause) {
         self.has_nul |= text.contains(&0);
         match self.header.remark(text) {

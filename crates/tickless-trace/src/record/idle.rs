@@ -23,6 +23,7 @@ impl IdleStops {
         IdleStops::parse(&fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
 
+    /// Parses `/proc/timer_list`: how often each CPU has stopped its tick because it was idle.
     fn parse(text: &str) -> IdleStops {
         let mut cpu = None;
         let mut stops = BTreeMap::new();
@@ -78,8 +79,7 @@ mod tests {
         let recorded = IdleEvents::from([(0, 900), (1, 30)]);
         assert_eq!(after.unseen(&before, &recorded), []);
         assert_eq!(after.unseen(&before, &IdleEvents::new()), [CpuId(0), CpuId(1)]);
-        // Nothing is reported if the kernel has no counts, or if a CPU came online during the
-        // recording.
+        // Nothing is reported without counts, or if a CPU came online during the recording.
         assert_eq!(IdleStops::default().unseen(&before, &recorded), []);
         assert_eq!(after.unseen(&stops(&[(0, 395)]), &IdleEvents::new()), []);
     }

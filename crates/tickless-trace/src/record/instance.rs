@@ -19,6 +19,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
+    /// Creates a tracing instance with a name of its own, which does not record yet.
     pub(super) fn make(tracefs: &Tracefs) -> Result<Instance, RecordError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}{}", own_prefix(), MADE.fetch_add(1, Ordering::Relaxed));
@@ -88,6 +89,7 @@ fn start_time(pid: u32) -> Option<u64> {
     start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// Returns when a process started, from its `stat` file; `None` if the process has ended.
 fn start_of(stat: &str) -> Option<u64> {
     // The process's name, in brackets, may itself contain brackets and spaces, so search for the
     // last bracket. The start time is the twentieth word behind it.

@@ -19,8 +19,7 @@ pub fn stops_idle_ticks() -> Option<bool> {
 }
 
 /// Returns the default size of a CPU's buffer in kilobytes: room for half a million events, but
-/// less if the buffers of all CPUs would take more than an eighth of the free memory. At least 256
-/// KB.
+/// less if all buffers would take more than an eighth of the free memory. At least 256 KB.
 pub(super) fn default_buffer_kb(cpus: usize) -> u64 {
     const DEFAULT_KB: u64 = 32 << 10;
     const MIN_KB: u64 = 256;

@@ -259,8 +259,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    /// A temporary folder that looks like a tracefs with some events. Dropping it removes the
-    /// folder.
+    /// A temporary folder that looks like a tracefs with some events. Removed when it is dropped.
     struct Fake(PathBuf);
 
     impl Fake {

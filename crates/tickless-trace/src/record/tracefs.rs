@@ -47,6 +47,7 @@ impl Tracefs {
         events.iter().filter(has).map(ToString::to_string).collect()
     }
 
+    /// Mounts tracefs for this process alone: it is reached through a descriptor.
     fn mount() -> Result<Tracefs, RecordError> {
         let open = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).and_then(|context| {
             fsconfig_create(&context)?;

@@ -25,6 +25,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
+    /// Starts `program` as the watcher: in a process group of its own, which Ctrl-C does not reach.
     pub(super) fn start(program: &Path) -> io::Result<Watcher> {
         let process = Command::new(program)
             .args([WATCH, &own_prefix()])
@@ -41,8 +42,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.process.stdin.take() {
-            // If the watcher misses this message, it looks for instances of this process and finds
-            // none.
+            // If the watcher misses this message, it looks for instances of this process: none.
             let _ = pipe.write_all(b"done");
         }
         let _ = self.process.wait();
@@ -62,6 +62,7 @@ pub fn watch_if_asked() -> bool {
     true
 }
 
+/// Waits for the recording process. If it ended without a message, removes what it has left.
 fn watch(prefix: &str) {
     let mut message = Vec::new();
     let _ = io::stdin().read_to_end(&mut message);

@@ -70,8 +70,7 @@ pub enum Verdict {
 }
 
 impl Measure {
-    /// Compares two counts. They agree if they differ by at most [`AGREEMENT_PERCENT`] percent of
-    /// `of`.
+    /// Two counts agree if they differ by at most [`AGREEMENT_PERCENT`] percent of `of`.
     fn new(measure: &'static str, recorded: u64, replayed: u64, of: u64) -> Measure {
         let most = of.max(1) as f64 * AGREEMENT_PERCENT / 100.0;
         let inside = recorded.abs_diff(replayed) as f64 <= most;
@@ -87,6 +86,7 @@ struct Counted {
 }
 
 impl Counted {
+    /// Returns each count of this recording beside that of a replay.
     fn measures(&self, outcome: &Outcome) -> Vec<Measure> {
         let &Counted { writes, interrupts, expirations } = self;
         let mut measures =
@@ -105,6 +105,7 @@ impl Counted {
         (outcome.device.writes as f64 - self.writes as f64) / self.writes as f64 * 100.0
     }
 
+    /// Judges whether another policy fits the recording better than the kernel's policy does.
     fn compare(&self, kernel: &[Measure], other: &Outcome, uncertain: u64) -> Comparison {
         let others = self.measures(other);
         let (mut differs_by, mut differs_in) = (0, kernel[0].measure);

@@ -32,8 +32,7 @@ pub(super) struct Outcome {
     pub(super) policy: ReplayPolicy,
     pub(super) device: DeviceCounts,
     pub(super) per_cpu: Vec<DeviceCounts>,
-    /// Device writes of inferred operations (those without a record), which the counts above do not
-    /// include.
+    /// Device writes of inferred operations (those without a record), not counted above.
     pub(super) inferred_writes: u64,
     pub(super) expirations: u64,
     /// Timers that fired before their earliest expiry. Must be 0.
@@ -57,6 +56,7 @@ pub(super) struct OtherTicks<'s> {
 /// begin, and longer if a virtual CPU did not run.
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
+/// Replays a script, between its operations also the events that only the simulated devices cause.
 pub(super) fn run(
     script: &Script,
     trace: &Trace,
@@ -99,8 +99,7 @@ struct Engine<'s> {
     /// If the policy defers the programming of devices: for each CPU, the time at which its device
     /// must be programmed at the latest.
     deferred: Option<RefCell<Vec<Ns>>>,
-    /// The engine's own ticks. Their timers, one for each CPU, are numbered after those of the
-    /// script.
+    /// The engine's own ticks. Their timers, one for each CPU, are numbered after the script's.
     ticks: Option<OtherTicks<'s>>,
     is_idle: Vec<bool>,
 }
@@ -116,13 +115,13 @@ struct Seen {
     late: Lateness,
     /// For each timer, whether its expiry was guessed, so that its lateness means nothing.
     guessed: Vec<bool>,
-    /// For each CPU, the counts of its device that come from inferred operations (those without a
-    /// record).
+    /// For each CPU, its device's counts from inferred operations (those without a record).
     inferred: Vec<DeviceCounts>,
     idle_wakeups: u64,
 }
 
 impl<'s> Engine<'s> {
+    /// Creates the timers of the script, and with `ticks` one more for each CPU: its tick.
     fn new(
         script: &'s Script,
         cpus: u16,
@@ -167,6 +166,7 @@ impl<'s> Engine<'s> {
         self.bases.platform()
     }
 
+    /// Performs an operation, or an interrupt at the time at which its handler read the clock.
     fn perform(&mut self, item: &Item) {
         self.platform().go(item.at, item.cpu);
         if let ItemKind::Interrupt { now, .. } = item.kind {
@@ -228,6 +228,7 @@ impl<'s> Engine<'s> {
         }
     }
 
+    /// Begins an interrupt; on an idle CPU it counts as a wakeup.
     fn begin_interrupt(&self, cpu: CpuId) {
         self.platform().deliver(cpu);
         self.seen.borrow_mut().idle_wakeups += u64::from(self.is_idle[cpu.index()]);
@@ -293,8 +294,7 @@ impl<'s> Engine<'s> {
             let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
             for op in &mut ops[part] {
                 match op.take() {
-                    // A callback that restarts its own timer returns that request, which the core
-                    // performs.
+                    // A callback that restarts its own timer returns that: the core performs it.
                     Some(Op::Start(place)) if self.script_start(place).timer == firing.task => {
                         result = CallbackResult::Restart(self.script_start(place).window);
                     }
@@ -313,6 +313,7 @@ impl<'s> Engine<'s> {
         }
     }
 
+    /// Performs an operation on a timer. An inferred one is counted apart: it is a guess.
     fn op(&self, op: Op, cpu: CpuId) {
         match op {
             Op::Start(place) => {
@@ -336,6 +337,7 @@ impl<'s> Engine<'s> {
         &self.script.starts[place as usize]
     }
 
+    /// Arms a timer on the base where the kernel armed it.
     fn start(&self, start: &Start, cpu: CpuId) {
         self.platform().go(Ns::ZERO, cpu);
         let options =
@@ -387,6 +389,7 @@ impl<'s> Engine<'s> {
         (0..).map(|cpu| self.device(CpuId(cpu))).take(self.interrupts.len()).collect()
     }
 
+    /// Counts what the devices did since `before`, without what inferred operations caused.
     fn outcome(self, policy: ReplayPolicy, before: &[DeviceCounts]) -> Outcome {
         let after = self.devices();
         let views = (0..).map(CpuId).take(after.len()).filter_map(|cpu| self.bases.view(cpu));

@@ -33,8 +33,7 @@ impl Lateness {
         quantiles(&self.0[family as usize])
     }
 
-    /// Returns the quantiles of the lateness of wheel and queue timers together; `None` if none
-    /// fired.
+    /// Returns the quantiles of the lateness of all timers, wheel and queue; `None` if none fired.
     pub(super) fn of_all(&self) -> Option<Quantiles> {
         let [wheel, queue] = &self.0;
         let mut all = wheel.clone();

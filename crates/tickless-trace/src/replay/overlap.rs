@@ -4,8 +4,7 @@
 //! nearly all are multiples of that distance. Distances are those of soft deadlines, which are
 //! exact, not of the times at which the kernel expired them. Timers with the same callback function
 //! and the same period form a group. Their recorded phases (offsets from multiples of the period)
-//! are compared with those that [`Phase::Spread`] would have given them in the order of their
-//! appearance.
+//! are compared with those that [`Phase::Spread`] would have given them in order.
 
 use crate::read::{Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
@@ -115,6 +114,7 @@ fn period(deadlines: &[u64]) -> Option<u64> {
 }
 
 impl Overlap {
+    /// Compares the recorded phases of timers of one period with phases that are spread.
     fn of(function: &str, period: u64, timers: &[Vec<u64>]) -> Overlap {
         let within = period / 100;
         let mut all: Vec<(u64, usize)> = Vec::new();
@@ -158,6 +158,7 @@ fn together(expiries: &[(u64, usize)], within: u64) -> u64 {
 }
 
 impl PhaseSet {
+    /// Measures the gaps between phases. `within` is the distance that counts as together.
     fn of(phases: Vec<u64>, period: u64, within: u64) -> PhaseSet {
         let mut sorted = phases.clone();
         sorted.sort_unstable();

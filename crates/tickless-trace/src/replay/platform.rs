@@ -9,8 +9,7 @@ use tickless_core::platform::{Lock, Platform};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The platform of a replay. Only one thread uses it; the [`Platform`] interface requires the
-/// atomics.
+/// The platform of a replay. Only one thread uses it; [`Platform`] requires the atomics.
 #[derive(Debug)]
 pub(super) struct ReplayPlatform {
     now: AtomicU64,

@@ -57,6 +57,7 @@ pub struct Arming {
 }
 
 impl Streams {
+    /// Writes a script of the trace, and separates its operations by timer and CPU.
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
         let script = script::write(trace, inference);
         let arming = |&Start { window, base, wakes, .. }: &Start| Arming { window, base, wakes };
@@ -89,8 +90,7 @@ impl Streams {
                     Op::InferredCancel(timer) => (timer, What::Unseen(None)),
                     Op::Expire(timer) => (timer, What::Expire(None)),
                 };
-                // If a callback arms its own timer again in the same interrupt, that is part of the
-                // expiry.
+                // If a callback arms its own timer in its interrupt, that is part of the expiry.
                 let mut same = events[first..].iter_mut().rev();
                 let last: Option<&mut Event> = same.find(|event| event.timer == timer);
                 match (last.map(|event| &mut event.what), what) {
@@ -117,8 +117,7 @@ impl Streams {
         streams
     }
 
-    /// Finds the home of each timer (the CPU on which it was first armed), and adds its events
-    /// there.
+    /// Finds the home of each timer (the CPU on which it was first armed), and adds its events.
     fn settle(&mut self, events: &[Event]) {
         let mut home: Vec<Option<CpuId>> = vec![None; self.families.len()];
         for event in events {

@@ -67,8 +67,7 @@ fn callback_restart_inside_an_interrupt() {
     assert_eq!(summary.trace.recorded.queue_lateness_ns, summary.policies[0].queue_lateness_ns);
 }
 
-/// `CALLBACK_RESTART` without `local_timer_*`, without flags, without the callback's end, and
-/// without all of these.
+/// `CALLBACK_RESTART` without `local_timer_*`, flags, the callback's end, and all of these.
 #[test]
 fn interrupts_are_found_without_their_records() {
     let whole = format!("{CALLBACK_RESTART}; 120 start B 140; 130 cancel B; 150 end");
@@ -138,8 +137,7 @@ fn a_reused_address_is_another_timer() {
     assert_eq!(writes(&summary), [2, 1, 2]);
 }
 
-/// A is armed for a past time: it fires at once, at 100, not at 50. The second start in that
-/// microsecond restarts A.
+/// A is armed for a past time: it fires at 100, not at 50. The second start then restarts A.
 #[test]
 fn a_past_deadline_fires_once_and_at_once() {
     let summary = replay_history("100 start A 50; 100 start A 50; 110 start B 10; 120 end");
@@ -182,8 +180,7 @@ fn inferred(steps: &str) -> [Summary; 2] {
     found
 }
 
-/// A expires twice and was started once: its second start has no record. Without inference
-/// nothing fires the second time.
+/// A expires twice and was started once: its second start has no record. Only inference adds it.
 #[test]
 fn an_idle_timer_that_expires_was_started() {
     let [on, off] = inferred("10 start A 100; 100 interrupt A; 200 interrupt A; 250 end");
@@ -354,8 +351,7 @@ fn a_lazy_slice_timer_leaves_the_device_alone() {
 
 /// A at 100: w(100); B at 900. The interrupt fires A: its end writes w(900), and the start of A at
 /// 400 by the next thread w(400). A deferred rearm is one write for both. A start long after the
-/// interrupt is a write of its own: w(900), w(400). A deferred device is programmed before its next
-/// timer is due.
+/// interrupt is a write of its own: w(900), w(400). It is programmed before a timer is due.
 #[test]
 fn a_deferred_rearm_is_one_write() {
     let after =

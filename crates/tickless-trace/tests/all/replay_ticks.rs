@@ -12,8 +12,7 @@ fn ticks(text: &str, rates: &[u32]) -> Vec<TickResult> {
     other_ticks(&trace, Inference::On, rates).unwrap()
 }
 
-/// A CPU is busy with ticks at 4 and 8 ms, idle from 9 to 30.01 ms, when timer A wakes it, and has
-/// a tick at 32 ms.
+/// A CPU is busy with ticks at 4 and 8 ms, idle from 9 to 30.01 ms (timer A), with a tick at 32 ms.
 fn half_idle() -> String {
     let tick = |text: String| text.replace("function=f", "function=tick_nohz_handler");
     let at_tick = |at: u64| {

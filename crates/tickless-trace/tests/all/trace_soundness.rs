@@ -1,5 +1,4 @@
-//! Traces that read well and cannot be right: each damage is reported, and no sound trace is
-//! reported as damaged.
+//! Traces that read well and cannot be right: each damage is reported, and no sound trace is.
 
 use crate::support::{
     HEADER, SAMPLES, assert_documented, data_path, history, line_of, replay, replay_history,

@@ -13,8 +13,7 @@ pub const IDLE: Duration = Duration::from_millis(150);
 /// Longer than any message.
 pub const MESSAGE_BYTES_MAX: usize = 64;
 
-/// Sending all of them takes longer than [`IDLE`]: the example fails if its server pushes nothing
-/// out.
+/// Sending all takes longer than [`IDLE`]: the example fails if its server pushes nothing out.
 const MESSAGES: u32 = 30;
 
 /// The servers' clock. Any clock that does not go back will do.

@@ -101,6 +101,7 @@ impl fmt::Debug for Controller {
 }
 
 impl Controller {
+    /// Makes the controller of a group, and chooses the phase of its refills.
     pub(super) fn start(
         timers: &Timers,
         plan: Plan,
@@ -251,6 +252,7 @@ impl Controller {
         }
     }
 
+    /// The refill timer's callback. Stops the timer while the group needs no refill.
     fn refill(&self, period: &mut Fired<'_>) {
         let mut state = self.lock();
         let now = period.now().to_ns();
@@ -267,8 +269,7 @@ impl Controller {
         self.finish(state, now);
     }
 
-    /// How long a member waits for the refill timer before it calls [`poke`](Controller::poke)
-    /// itself.
+    /// How long a member waits for the refill timer before it calls [`poke`](Controller::poke).
     pub(super) fn patience(&self) -> Duration {
         let now = self.timers.shared.now();
         let patience =
@@ -299,6 +300,7 @@ impl Controller {
         remains
     }
 
+    /// Returns how late a refill may be: the set value, or more with more timers of this period.
     fn slack(&self) -> Duration {
         let by_crowd = || {
             let period = self.slot.as_ref().map_or(Ns::ZERO, PhaseSlot::period);
@@ -308,6 +310,7 @@ impl Controller {
         self.slack.unwrap_or_else(by_crowd)
     }
 
+    /// Wakes the released waiters, and arms the timer that releases the next batch.
     fn perform(&self, effects: Effects) {
         for wake in effects.woken {
             self.wake(|| wake.wake());
@@ -341,6 +344,7 @@ impl Controller {
 }
 
 impl State {
+    /// Takes the released members from the waiting ones. A task is charged its permits here.
     fn release(&mut self, now: Ns) -> Effects {
         let mut woken = Vec::new();
         while let Some(id) = self.group.pop_released(now) {

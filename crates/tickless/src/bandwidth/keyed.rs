@@ -213,8 +213,7 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
         limiter.retry_after(permits)
     }
 
-    /// Returns how many keys are in the table. Locks each of the 64 shards for reading, one after
-    /// the other.
+    /// Returns how many keys are in the table. Locks each of the 64 shards for reading, in turn.
     pub fn len(&self) -> usize {
         let is_forked_child = self.inner.timers.shared.is_forked_child();
         let shards = self.inner.shards.iter().filter(|_| !is_forked_child);
@@ -328,8 +327,7 @@ impl<K: Hash + Eq> Inner<K> {
 
 impl KeyState {
     /// Takes permits of a compact key. If the key has a limiter, returns it as the error: the
-    /// caller unlocks the shard before it takes permits from the limiter, because that may wake a
-    /// waiter.
+    /// caller unlocks the shard before it takes permits from the limiter, which may wake a waiter.
     fn take(&self, permits: u64, now: Ns) -> Result<Take, Limiter> {
         match self {
             KeyState::Limiter(limiter) => Err(limiter.clone()),

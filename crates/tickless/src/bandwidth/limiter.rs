@@ -181,6 +181,7 @@ impl Limiter {
         self.block(permits, Some(timeout))
     }
 
+    /// Takes permits, and blocks this thread while there are too few, at most for `timeout`.
     fn block(&self, permits: u64, timeout: Option<Duration>) -> Result<(), AcquireError> {
         match self.try_acquire(permits) {
             Err(AcquireError::Empty) => {}
@@ -297,6 +298,7 @@ struct Acquire {
 }
 
 impl Acquire {
+    /// Takes the permits, or queues a request; `waker` is what to wake when it is granted.
     fn ask(&mut self, waker: Wake) -> Poll<Result<(), AcquireError>> {
         let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         if state.is_closed {

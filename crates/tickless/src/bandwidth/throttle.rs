@@ -2,8 +2,7 @@
 //!
 //! Only the kernel can preempt a thread; this library cannot. So a worker must call
 //! [`Worker::check`] again and again, and that call parks the thread when the quota is used up. The
-//! CPU time is read from `CLOCK_THREAD_CPUTIME_ID`, which does not count the time that a thread
-//! waits.
+//! CPU time is read from `CLOCK_THREAD_CPUTIME_ID`, which does not count waiting.
 
 use super::controller::{Begin, Controller, Wake};
 use super::limiter::AcquireError;
@@ -188,8 +187,7 @@ impl Worker {
         loop {
             let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
             if !state.waiting.contains_key(&self.id) {
-                // The group has released this worker: `ask` returns how much CPU time the worker
-                // may use.
+                // The group has released this worker: `ask` returns how much CPU time it may use.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
                     self.left = left;
                     self.controller.finish(state, now);

@@ -74,6 +74,7 @@ impl Builder {
         self.start_set()
     }
 
+    /// Starts the set, and all its threads unless bases start their drivers on first use.
     fn start_set(mut self) -> Result<Timers, StartTimersError> {
         // By default, a driver returns to its main loop after `DRIVER_PASSES` passes and does not
         // pause (see `Builder::back_off`): a back-off of zero disables the pause.
@@ -166,6 +167,7 @@ impl Builder {
         self.in_one_loop(clock, BaseDevice::own_loop(device), ())
     }
 
+    /// Starts a set of one base, and returns the driver for the program's event loop.
     fn in_one_loop<W>(
         self,
         clock: HostClock,
@@ -178,8 +180,7 @@ impl Builder {
     }
 
     /// Starts timers on one base, on the clock of an async runtime; a task of the runtime drives
-    /// them. If tests advance the clock, timers fire exactly at their deadlines, in the order of
-    /// arming.
+    /// them. If tests advance the clock, timers fire at their deadlines, in order of arming.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn start_in_runtime(
         mut self,
@@ -193,6 +194,7 @@ impl Builder {
         self.in_one_loop(HostClock::of_runtime(runtime), BaseDevice::own_loop(device), ())
     }
 
+    /// Starts a set whose bases, one for each device, are driven by the caller.
     fn without_threads(mut self, clock: HostClock, devices: Vec<BaseDevice>) -> Timers {
         self.setup.core.deferral = Deferral::None;
         self.setup.core.wheel = WheelEvents::Device;
@@ -205,6 +207,7 @@ impl Builder {
         Timers { shared: OpenSet::new(host, self.setup.clone()) }
     }
 
+    /// Returns the clock of the set. Emits an event if the CPU's counter cannot be used.
     fn host_clock(&self) -> HostClock {
         let clock = if self.reads_system_clock { HostClock::system() } else { HostClock::new() };
         if let Some(why) = clock.take_new_fallback() {
@@ -262,6 +265,7 @@ fn polled_device() -> Result<(Arc<OwnedFd>, BaseDevice), RefusedCall> {
     Ok((descriptor, BaseDevice::own_loop(LoopDevice::with_descriptor(timer))))
 }
 
+/// Starts a thread of the set. The rescuer and the starter serve all bases, and run on any CPU.
 fn add_thread(shared: &Arc<Shared>, pinning: Pinning, base: CpuId, job: Job) -> io::Result<()> {
     let own = Arc::clone(shared);
     let cpu = match (pinning, job) {

@@ -96,6 +96,7 @@ impl TimerSource {
 type Parts<'a> = (Option<&'a Handle>, Instant, &'a dyn Fn(Duration) -> Ns);
 
 impl TimerSource {
+    /// Calls `make` with what a future needs: a handle, the time, and the default slack.
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
         match &self.source {
             Source::Process => make((process::handle(), process::now(), &default_slack)),

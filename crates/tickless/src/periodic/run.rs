@@ -88,6 +88,7 @@ pub(crate) fn pass<'a>(
 }
 
 impl Fired<'_> {
+    /// Restarts the timer for its next period. Returns how many periods were missed.
     fn next_period(&mut self, period: Ns, missed: Missed) -> u64 {
         let Window { soft, hard } = self.window();
         match missed {

@@ -48,8 +48,7 @@ pub trait Barriers {
     fn relax(round: u32);
 }
 
-/// All words are on one cache line, which is all that a thread needs from another CPU to take the
-/// lock.
+/// All words are on one cache line: all that a thread needs from another CPU to take the lock.
 #[allow(missing_debug_implementations, reason = "an internal type")]
 #[repr(align(64))]
 pub struct Bias<W: Barriers> {
@@ -71,8 +70,7 @@ pub struct Bias<W: Barriers> {
     clock: W::Word,
 }
 
-/// How long a heavy barrier takes in this process: a moving average that takes lower values at
-/// once.
+/// How long a heavy barrier takes in this process: a moving average; lower values count at once.
 #[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct BarrierCost<W> {
     /// In nanoseconds; 0 before the first barrier.
@@ -98,6 +96,7 @@ impl<W: Word> BarrierCost<W> {
         BarrierCost { average }
     }
 
+    /// Adds the duration of a barrier, in ns, to the average.
     pub fn record(&self, ns: u64) {
         // Relaxed: an estimate. Of two threads that write at once, one is ignored.
         let average = self.average.load(Ordering::Relaxed);
@@ -270,8 +269,7 @@ impl<W: Barriers> Bias<W> {
         }
     }
 
-    /// Revokes the owner's bias and waits until the owner has left the lock. The caller holds the
-    /// mutex.
+    /// Revokes the owner's bias and waits until it has left the lock. The caller holds the mutex.
     #[cold]
     fn revoke(&self, lock: u64, slot: &ThreadSlot<W>) {
         self.owner.store(0, Ordering::Relaxed);
@@ -282,8 +280,7 @@ impl<W: Barriers> Bias<W> {
         self.losses.store(losses, Ordering::Relaxed);
         W::heavy_barrier();
         let mut round = 0;
-        // Acquire: pairs with the Releases in `leave` and `enter`, so that the owner's writes are
-        // visible.
+        // Acquire: pairs with the Releases in `leave` and `enter`, so the owner's writes are seen.
         while slot.inside.load(Ordering::Acquire) == lock {
             self.ask();
             W::relax(round);

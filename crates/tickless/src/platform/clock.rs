@@ -54,15 +54,13 @@ pub struct HostClock {
     /// every kind use its `steps`.
     manual: Arc<ManualClock>,
     kind: Kind,
-    /// Converts counts to time. Its counter is [`TSC`], or [`SYSTEM`] after the CPU's counter was
-    /// given up.
+    /// Converts counts to time. Its counter is [`TSC`], or [`SYSTEM`] after that was given up.
     line: Line<AtomicU64>,
     process: Process,
     /// Held by the thread that compares the counter with the system's clock. Other threads skip the
     /// comparison instead of waiting.
     judge: Mutex<Judge>,
-    /// Why the counter is not used. Set at most once: at the start, or after a comparison of the
-    /// clocks.
+    /// Why the counter is not used. Set at most once: at the start, or after a comparison.
     fallback: OnceLock<Fallback>,
     /// Whether there is a fallback that `take_new_fallback` has not returned yet.
     is_fallback_new: AtomicBool,
@@ -99,6 +97,7 @@ const CALIBRATION: Ns = Ns::from_us(500);
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
+    /// Calibrates the CPU's counter, or falls back to the system's clock if it is not trusted.
     pub fn new() -> HostClock {
         if let Err(fallback) = counter::trust() {
             let clock = HostClock::system();
@@ -234,6 +233,7 @@ impl HostClock {
         Some(segment.at(count).ns)
     }
 
+    /// Reads a clock other than the counter, or the counter while it is being corrected.
     #[inline(never)]
     fn now_slow(&self) -> Ns {
         match self.kind {
@@ -244,6 +244,7 @@ impl HostClock {
         }
     }
 
+    /// Waits until another thread has corrected the clock, and returns the time.
     #[cold]
     fn wait(&self) -> Ns {
         let mut round = 0;
@@ -288,6 +289,7 @@ impl HostClock {
         self.line.try_at(count).unwrap_or_else(|| self.wait())
     }
 
+    /// Compares the clock with the system's, and corrects its speed; or gives up the counter.
     fn correct(&self, now: Moment) {
         let Some(mut judge) = self.try_judge() else {
             return; // Another thread is comparing the clocks.
@@ -326,6 +328,7 @@ impl HostClock {
         }
     }
 
+    /// Continues the time by the system's clock, without a step.
     fn give_up_counter(&self) {
         self.line.redraw(|old| {
             let start = old.at(counter::read_ordered());
@@ -356,8 +359,7 @@ mod tests {
     }
 
     /// Goal: after the counter was given up, time still does not go back (C8: time is monotonic),
-    /// it runs at the system's rate (C9: fall back), and deadlines are
-    /// still converted for the kernel.
+    /// it runs at the system's rate (C9: fall back), and deadlines are converted for the kernel.
     #[test]
     fn time_is_monotonic_when_the_counter_is_given_up() {
         let clock = HostClock::new();

@@ -52,6 +52,7 @@ impl CpuMap {
         CpuMap::new(self.cpus, Some(bases.max(1)))
     }
 
+    /// Distributes the allowed CPUs over the bases in turn: one for each CPU unless set.
     fn new(cpus: Vec<u32>, bases: Option<u16>) -> CpuMap {
         let bases = bases.unwrap_or(u16::try_from(cpus.len()).unwrap_or(u16::MAX - 1));
         let highest = cpus.iter().copied().max().unwrap_or(0) as usize;
@@ -64,8 +65,7 @@ impl CpuMap {
     }
 
     pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
-        // With an empty table no CPU has a base, so every call of `here` draws one in
-        // `base_without_cpu`.
+        // With an empty table no CPU has a base, so each `here` draws one in `base_without_cpu`.
         CpuMap { base_of: Box::default(), chance: Some(chance), ..self }
     }
 
@@ -119,6 +119,7 @@ impl CurrentCpu {
     }
 }
 
+/// Returns the current CPU from the thread's rseq area, or by a call if there is none (0).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn current(rseq_offset: isize) -> usize {

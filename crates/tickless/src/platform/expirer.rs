@@ -22,8 +22,7 @@ pub struct Expirers {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Calls {
-    /// Incremented to call (wake) the expiry thread of one base, which sleeps until the number
-    /// changes.
+    /// Incremented to call (wake) the expiry thread of one base, which sleeps until it changes.
     made: AtomicU32,
     wakes: AtomicU64,
 }
@@ -101,6 +100,7 @@ impl Expirers {
 }
 
 impl Calls {
+    /// Wakes the expiry thread of a base for one more batch.
     fn make(&self) {
         // Release: pairs with the Acquire in `serve`.
         self.made.fetch_add(1, Ordering::Release);

@@ -1,5 +1,4 @@
-//! How a thread waits in a loop for another thread that should soon be done, if there is nothing to
-//! sleep on.
+//! How a thread waits in a loop for another one that should soon be done, with nothing to sleep on.
 
 /// Pauses for one round of a waiting loop; `round` counts up from zero. Rounds below 100 spin,
 /// those below 120 yield the CPU, and later ones sleep for 50 µs.

@@ -9,8 +9,7 @@ pub enum TimeBase {
     /// The clock that all timers except a `ClockTimer` use. It is never set, and stops while the
     /// system is suspended.
     Monotonic,
-    /// Linux only. The time since boot. It is never set, and advances while the system is
-    /// suspended.
+    /// Linux only. The time since boot. Is never set, and advances while the system is suspended.
     #[cfg(linux_platform)]
     Boottime,
     /// Wall-clock time since 1970. An administrator or NTP may set it forwards or backwards. It

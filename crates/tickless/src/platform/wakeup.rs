@@ -133,8 +133,7 @@ mod tests {
     const READING: u64 = 500;
 
     /// Simulates a driver with a deadline every millisecond, whose wakeup in each round is late by
-    /// `late(round)` ns. Returns how late the driver was each time, and for how long it spun in
-    /// all.
+    /// `late(round)` ns. Returns how late the driver was each time, and how long it spun in all.
     fn simulate(waking: &mut Waking, late: impl Fn(u64) -> u64, rounds: u64) -> (Vec<u64>, u64) {
         let (mut ready_late, mut spun) = (Vec::new(), 0);
         let mut now = 0;

@@ -59,6 +59,7 @@ impl Watcher {
         let _ = rustix::io::write(&self.end, &1u64.to_ne_bytes());
     }
 
+    /// Arms the timerfd, whose read ends with an error when wall-clock time is set.
     fn arm(&self) -> Result<(), Errno> {
         // The kernel cancels only an armed timer. It should not expire: arm it for the year 2242.
         let far = Timespec { tv_sec: 1 << 33, tv_nsec: 0 };

@@ -74,6 +74,7 @@ impl Worker {
     }
 }
 
+/// Wraps a thread's body so that its stage shows when it has ended.
 fn staged(body: impl FnOnce() + Send + 'static) -> (Arc<Stage>, impl FnOnce() + Send + 'static) {
     let stage = Arc::<Stage>::default();
     let own = Arc::clone(&stage);
@@ -86,9 +87,9 @@ fn staged(body: impl FnOnce() + Send + 'static) -> (Arc<Stage>, impl FnOnce() + 
 }
 
 impl Stage {
+    /// Sets a bit, and wakes the threads that wait for a change.
     fn set(&self, bit: u32) {
-        // AcqRel: if this change comes after the one in `finish`, this thread sees the request to
-        // end.
+        // AcqRel: if this comes after the change by `finish`, this thread sees the request to end.
         if self.0.fetch_or(bit, Ordering::AcqRel) & WAITED != 0 {
             wait::wake_all(&self.0);
         }

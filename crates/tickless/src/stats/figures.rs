@@ -73,8 +73,7 @@ pub struct BaseStats {
     /// System calls that woke the driver for an earlier deadline. If an event loop drives the base,
     /// this counts the calls of [`on_rearm`](crate::Builder::start_in_loop_with).
     pub wake_calls: u64,
-    /// How often the driver went to sleep, one system call each time. Not counted for an event
-    /// loop.
+    /// How often the driver went to sleep, a system call each time. Not counted for an event loop.
     pub sleeps: u64,
     /// How long the driver has waited for deadlines in a busy loop instead of sleeping, in total:
     /// the cost of [`Builder::wakeup`](crate::Builder::wakeup).

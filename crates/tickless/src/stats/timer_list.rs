@@ -69,6 +69,7 @@ impl Timers {
 }
 
 impl TimerList {
+    /// Lists the timers of all bases. Repeats a base's list if changes made it incomplete.
     pub(crate) fn of(shared: &Shared) -> TimerList {
         let is_forked_child = shared.is_forked_child();
         let count = if is_forked_child { 0 } else { shared.bases.count() as u16 };

@@ -104,14 +104,12 @@ impl Arena {
     /// Gives memory back.
     ///
     /// # Safety
-    /// `slot` came from [`take`](Arena::take) of this arena with this layout, and is no longer
-    /// used.
+    /// `slot` came from [`take`](Arena::take) of this arena with this layout, and is not used.
     #[inline]
     pub unsafe fn give_back(&self, slot: NonNull<u8>, layout: Layout) {
         match class_of(layout) {
             Some(class) => self.classes[class].give_back(self.cpu(), slot),
-            // SAFETY: the caller promises the layout that `take` got, so `take` also used this
-            // allocator.
+            // SAFETY: the caller promises the layout that `take` got, so it used this allocator.
             None => unsafe { std::alloc::dealloc(slot.as_ptr(), layout) },
         }
     }
@@ -170,6 +168,7 @@ impl Class {
         }
     }
 
+    /// Fills the cache from its second batch or from the depot, and takes a slot.
     #[cold]
     fn refill(&self, free: &mut FreeSlots, size: usize) -> Option<NonNull<u8>> {
         swap(&mut free.first, &mut free.second);
@@ -240,6 +239,7 @@ impl Depot {
         self.batches = Some(top);
     }
 
+    /// Allocates the next chunk, four times as large as the last one up to a limit.
     #[cold]
     fn grow(&mut self) -> Option<(NonNull<u8>, usize)> {
         let last = self.chunks.last().map_or(FIRST_CHUNK / 4, |(_, layout)| layout.size());
@@ -264,8 +264,7 @@ impl Depot {
 impl Drop for Depot {
     fn drop(&mut self) {
         for (chunk, layout) in self.chunks.drain(..) {
-            // SAFETY: `grow` allocated the chunk with this layout, and all of its slots have been
-            // given back.
+            // SAFETY: `grow` allocated the chunk with this layout, and all its slots are back.
             unsafe { std::alloc::dealloc(chunk.as_ptr(), layout) };
         }
     }
@@ -345,8 +344,7 @@ mod tests {
             for (round, slot) in receiver.into_iter().enumerate() {
                 let slot = core::ptr::with_exposed_provenance_mut::<[usize; 8]>(slot);
                 let slot = NonNull::new(slot).unwrap();
-                // SAFETY: the other thread wrote the slot before it sent the address, and no longer
-                // uses it.
+                // SAFETY: the other thread wrote the slot before it sent it, and no longer uses it.
                 assert_eq!(unsafe { slot.read() }, [round; 8], "used by another thread");
                 class.give_back(1, slot.cast());
             }

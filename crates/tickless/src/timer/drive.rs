@@ -1,5 +1,4 @@
-//! The loops in which driver threads, expiry threads and event loops run the callbacks of due
-//! timers.
+//! The loops in which driver threads, expiry threads and event loops run due timers' callbacks.
 
 use super::frame::{self, Runs};
 use super::run::{Batch, tell};
@@ -14,6 +13,7 @@ use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
 impl Shared {
+    /// Fires the timers of a base that are due, and wakes the tasks of those that are futures.
     pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
         let mut batch = Batch::new(self, base, Runner::Handler, wakers);
         let expired = self.bases.expire_batch(base, &mut batch);
@@ -21,6 +21,7 @@ impl Shared {
         expired
     }
 
+    /// The loop of a driver thread: fires due timers, then sleeps until the next one.
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
         let device = &host.devices[base.index()];

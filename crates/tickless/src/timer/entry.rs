@@ -2,8 +2,7 @@
 //!
 //! The task writes the waker, and the driver whose timer fires takes it out, by the protocol in
 //! [`super::turns`]. The driver calls the waker between two callbacks or after the last one (see
-//! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for
-//! nanoseconds only.
+//! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for ns only.
 
 use super::ambient::{self, Scope};
 use super::fired::Fired;
@@ -29,8 +28,7 @@ use tickless_core::time::{Ns, Window};
 pub(crate) struct Entry<L: Family<Host>> {
     timer: Timer<Host, L>,
     waker: UnsafeCell<Option<Waker>>,
-    /// `None` if the system refused the driver threads: each poll then compares the deadline with
-    /// the clock.
+    /// `None` if the system refused the driver threads: polls compare the deadline with the clock.
     shared: Option<Handle>,
     /// A reset writes this after its steps that may panic. So even after a panic, this deadline has
     /// passed if the entry is marked as fired.
@@ -179,6 +177,7 @@ impl<L: Family<Host>> Entry<L> {
         if waits { Poll::Pending } else { Poll::Ready(()) }
     }
 
+    /// Arms the timer for the task that polls, unless the deadline has passed.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn arm(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -221,6 +220,7 @@ impl<L: Family<Host>> Entry<L> {
         entry.reset_locked(deadline, now);
     }
 
+    /// Moves the deadline. If the timer has fired, ends that use of it and begins a new one.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {

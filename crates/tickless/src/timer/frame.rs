@@ -1,8 +1,7 @@
 //! The callbacks on the calling thread's stack.
 //!
 //! A callback can run inside another one: it may advance a virtual clock, which fires timers of
-//! another set. Each callback has a [`Frame`] on the stack; the frames form a chain, innermost
-//! first.
+//! another set. Each callback has a [`Frame`] on the stack; they form a chain, innermost first.
 //!
 //! # Identity
 //!
@@ -144,6 +143,7 @@ pub(super) fn innermost() -> Option<CallbackId> {
     find(|_| true).map(Frame::callback)
 }
 
+/// Returns the callbacks that run on this thread's stack; the innermost comes first.
 pub(super) fn callbacks() -> Vec<CallbackId> {
     let mut callbacks = Vec::new();
     find(|frame| {

@@ -73,11 +73,11 @@ impl Orphans {
         }
     }
 
+    /// Frees the orphans whose callback has returned.
     #[cold]
     fn free_found(&self, set: &impl Keeper) {
         let mut nodes = locked(&self.nodes);
-        // SAFETY: `adopt` requires live nodes of `set`, and a node leaves the list before it is
-        // freed.
+        // SAFETY: `adopt` requires live nodes of `set`, and a node is taken off before it is freed.
         let is_running =
             |orphan: &Orphan| unsafe { (orphan.glue.is_running)(set.bases(), orphan.node) };
         let (running, ended): (Vec<Orphan>, Vec<Orphan>) = nodes.drain(..).partition(is_running);

@@ -86,8 +86,7 @@ impl<L: Family<Host>> Owned<L> {
     }
 
     /// Shuts down a timer in memory of the program. After a success the program may use the memory
-    /// again. Waits for a running callback like `shutdown_sync`, except inside that callback
-    /// itself.
+    /// again. Waits for a running callback like `shutdown_sync`, except inside that callback.
     ///
     /// # Safety
     /// `self` came from [`around`](Owned::around). After a success the caller only drops it.

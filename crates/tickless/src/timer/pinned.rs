@@ -105,8 +105,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     pub(crate) fn set_label(&self, label: &'static str) {
-        // Another thread may have held the lock of the labels at the fork (K4: a child never waits
-        // for it).
+        // A thread may have held the labels' lock at the fork (K4: a child never waits for it).
         if !self.set.is_forked_child() {
             self.set.notes.label(self.address(), label);
         }
@@ -132,6 +131,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         unsafe { TimerRef::new(self.timer) }
     }
 
+    /// Arms the timer, unless this is a forked child, and emits events about it.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start(
@@ -182,8 +182,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
-        // While events are traced, leave the push-out to `start`, which emits the event of an
-        // arming.
+        // While events are traced, leave the push-out to `start`, which emits an arming's event.
         let is_done = !events::are_traced()
             && self.set.bases.push_out(self.timer(), window, now, Options::default());
         #[cfg(debug_assertions)]
@@ -259,8 +258,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return Ok(());
         }
         let callback = CallbackId::of(timer, &*self.set, cpu, runner);
-        // The table of waits has one entry for each thread: drop the previous one before making the
-        // next.
+        // The table of waits has one entry for each thread: drop the previous one before the next.
         drop(waiting.take());
         let (entered, circle) = waits::enter(Goal::Callback(callback));
         *waiting = Some(entered);
@@ -342,6 +340,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.forget_notes(found);
     }
 
+    /// If this thread runs the timer's callback, lets that callback go on without the timer.
     #[cold]
     fn detach_own(&self) -> bool {
         let is_own = frame::detach(self.address());
@@ -454,8 +453,7 @@ mod tests {
             waited: AtomicBool::new(false),
         }));
         let slot = scene.memory.cast::<Slot<QueueLink, Dies>>();
-        // SAFETY: the memory is large enough, and only this slot uses it until its callback gives
-        // it back.
+        // SAFETY: the memory is large enough, and only this slot uses it until it is given back.
         let first = unsafe { slot::own(slot, &time.timers().shared, Dies(scene)) };
         let now = time.timers().shared.now();
         first.start(Window::at(now), now, Options::default()).expect("not shut down");

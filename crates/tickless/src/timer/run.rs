@@ -53,8 +53,7 @@ impl expiry::Batch<Host> for Batch<'_> {
             fired.stop();
         }
         drop(entered);
-        // The window of time in which the timer fires next is only copied if the callback asked for
-        // a restart.
+        // The window of time in which the timer fires next is only copied for a restart.
         fired.asked().map_or(CallbackResult::Done, CallbackResult::Restart)
     }
 
@@ -72,6 +71,7 @@ fn call_timed(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
     timed(shared, firing, shared.now() - begun);
 }
 
+/// Calls the timer's callback. A panic in it is caught, counted and reported.
 #[inline(always)]
 fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
     if firing.is_overdue(shared.counters.slow_after, shared.bases.settings().tick) {
@@ -108,6 +108,7 @@ fn overdue(shared: &Shared, firing: &Firing<Host>) {
     tell(shared, || events::overdue(|| label_of(shared, firing), firing, by));
 }
 
+/// Counts how long a callback took, and emits an event if it was slow.
 fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
     let label = || label_of(shared, firing);
     if shared.counters.count_callback(firing.cpu, took, label) {

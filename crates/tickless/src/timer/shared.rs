@@ -1,5 +1,4 @@
-//! The state that the drivers and timers of a set share, and the handles that keep its drivers
-//! running.
+//! The state that a set's drivers and timers share, and the handles that keep its drivers running.
 
 use super::arena::Arena;
 use super::clock_timers::ClockTimers;
@@ -285,6 +284,7 @@ impl Deref for OpenSet {
 }
 
 impl Handle {
+    /// Returns another handle, and counts it for the current CPU.
     #[inline]
     pub(crate) fn handle(&self) -> Handle {
         self.users.add(|| self.cpu());
@@ -367,9 +367,8 @@ impl Shared {
             starter.call();
         }
         self.clock_timers.end_watching();
-        // A callback must not wait for the driver that runs it, nor for another driver, whose
-        // callback may be waiting for this one. The drivers end when their current callbacks have
-        // returned.
+        // A callback must not wait for the driver that runs it, nor for another one, whose callback
+        // may wait for this one. The drivers end when their current callbacks have returned.
         let can_wait = !frame::is_in_callback();
         let threads = std::mem::take(&mut *locked(&self.threads));
         for thread in threads {

@@ -73,8 +73,7 @@ impl<B: Byte> Turns<B> {
 
     #[inline]
     fn end_registering(&self) -> bool {
-        // Release: pairs with the Acquire in `fire`, so that the driver sees the waker that `write`
-        // stored.
+        // Release: pairs with the Acquire in `fire`, so the driver sees what `write` stored.
         let (success, failure) = (Ordering::Release, Ordering::Acquire);
         self.0.replace(REGISTERING, WAITING, success, failure)
     }

@@ -48,8 +48,7 @@ impl<W: Word> Users<W> {
     /// Adds a user. The caller must be a user itself, or keep the set open.
     #[inline]
     pub fn add(&self, cpu: impl FnOnce() -> usize) {
-        // Relaxed: the caller is a user or keeps the set open, so the set cannot end during this
-        // call.
+        // Relaxed: the caller is a user or keeps the set open, so the set cannot end in this call.
         let Some(Line(count)) = self.of_cpu(cpu) else { return };
         if count.add(USER, Ordering::Relaxed) & CLOSED != 0 {
             self.all.add(1, Ordering::Relaxed);
@@ -104,8 +103,7 @@ impl<W: Word> Users<W> {
     #[inline]
     fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&Line<W>> {
         let mask = self.by_cpu.len().checked_sub(1)?;
-        // With a single count, skip reading the CPU's number: without rseq that takes 50
-        // instructions.
+        // With one count, skip reading the CPU's number: without rseq that takes 50 instructions.
         self.by_cpu.get(if mask == 0 { 0 } else { cpu() & mask })
     }
 }

@@ -35,8 +35,7 @@ fn hours_of_sleep_take_no_time() {
     time.assert_idle();
 }
 
-/// Goal: if a thread asks for a step while another one makes a step, a timer that it has just armed
-/// fires.
+/// Goal: if a thread asks for a step while another one makes a step, its new timer fires.
 #[test]
 fn a_step_that_misses_a_timer_is_repeated() {
     // A step looks at one base after another, so it mostly misses a timer of the first one.
@@ -204,8 +203,7 @@ fn explicit_and_automatic_advances_take_turns() {
 #[test]
 fn busy_stops_the_clock_at_once() {
     let time = VirtualTime::new();
-    // The callback takes virtual time, and real time in between, so that `busy` can be called amid
-    // a step.
+    // The callback takes virtual and real time in turn, so `busy` can be called amid a step.
     let clock = time.clone();
     let every = time.timers().periodic(move |_| {
         for _ in 0..5 {
@@ -334,8 +332,7 @@ fn nested_block_on_advances_the_clock() {
             inner.block_on(async { inner.block_on(timers.sleep(HOUR)) });
             timers.sleep(HOUR).await;
         });
-        // The nested calls count their thread as busy once: a guard holds the clock, and dropping
-        // it lets the clock advance.
+        // Nested calls count as busy once: a guard holds the clock, until it is dropped.
         inner.block_on(timers.sleep(HOUR));
         done.send(()).unwrap();
     });

@@ -98,8 +98,7 @@ enum Twin {
     Timers(Instant),
 }
 
-/// Goal: H5 (clocks that step), W1 (never early). Method: random histories against a list of
-/// deadlines.
+/// Goal: H5 (clocks that step), W1 (never early). Method: random histories against a list.
 #[test]
 fn histories_fire_each_timer_by_its_own_clock() {
     let seed = seed("clock_timer", "histories_fire_each_timer_by_its_own_clock");
@@ -255,8 +254,7 @@ fn no_timer_is_early_on_real_clocks() {
 
     let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| {});
     let (timer, log) = noting(&timers, Realtime);
-    // Longer than the interval at which timers check their clock if the system does not report
-    // steps.
+    // Longer than the interval at which timers check their clock if the system reports no steps.
     let due = timers.now_on(Realtime) + MS * 1_050;
     timer.start_at(due).unwrap();
     wait_until("it fires in the loop", || {

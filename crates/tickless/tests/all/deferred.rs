@@ -178,8 +178,7 @@ fn an_offline_base_under_load_loses_no_timer() {
     }
 }
 
-/// Method: it rearms itself until a timeout of that base has fired, for which the driver must wake
-/// that thread.
+/// Method: it rearms itself until a timeout of that base has fired, for which it must be woken.
 #[test]
 fn an_always_due_timer_does_not_block_the_expiry_thread() {
     let timers = one_base(Deferral::OnExpiry);

@@ -34,8 +34,7 @@ fn the_descriptor_is_readable_when_something_is_due() {
         s.spawn(|| timer.start(MS * 3).unwrap());
     });
     assert!(is_readable(&driver, crate::support::PATIENCE));
-    // The descriptor follows the system's clock, which may reach the deadline a moment before the
-    // timers' clock does.
+    // The descriptor follows the system's clock, which may be a moment ahead of the timers'.
     wait_until("it runs", || driver.run() == 1);
     assert!(!is_readable(&driver, MS * 5), "everything has run");
     assert_eq!((driver.next_event(), driver.timeout()), (None, None));

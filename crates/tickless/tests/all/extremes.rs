@@ -1,5 +1,4 @@
-//! Deadlines of zero, in the past, in the far future and at the ends of 64 bits: in order, clamped,
-//! never lost.
+//! Deadlines of zero, in the past, far ahead and at the ends of 64 bits: in order, never lost.
 
 use crate::support::{AnyTimer, Log};
 use std::sync::Arc;

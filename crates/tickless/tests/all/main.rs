@@ -2,11 +2,9 @@
 //!
 //! Separate binaries hold tests that affect the whole process: `fork` forks it, `stress` uses all
 //! CPUs, and `observing` needs features that are off by default. A test in this binary that exits,
-//! traces or restricts a process does so in a child process, which is this binary with only that
-//! test.
+//! traces or restricts a process does so in a child process: this binary with only that test.
 //!
-//! Tests that need Linux are left out on the portable platform: `cfg(linux_platform)`, see
-//! `build.rs`.
+//! Tests that need Linux are not on the portable platform: `cfg(linux_platform)`, see `build.rs`.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

@@ -1,5 +1,4 @@
-//! Periodic timers: the phase, missed periods, and stops and restarts in callbacks and from
-//! outside.
+//! Periodic timers: the phase, missed periods, stops and restarts in callbacks and from outside.
 
 use crate::support::{Log, MS, Place, Rng, seed};
 use std::sync::atomic::{AtomicU64, Ordering};

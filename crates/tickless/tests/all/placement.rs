@@ -157,8 +157,7 @@ fn slack_applies_to_later_armings() {
 }
 
 /// Goal: a driver is started when a timer is first armed on its base: a set of many bases starts
-/// two threads, and each base that is used adds one. The last one is in place of the thread that
-/// starts them.
+/// two threads, and each base that is used adds one. The last replaces the starting one.
 #[test]
 fn drivers_start_with_the_first_timer_of_their_base() {
     let begun = std::time::Instant::now();

@@ -64,8 +64,7 @@ fn assert_fires(timers: &Timers) {
     }
 }
 
-/// Bases whose drivers the system refuses when they are first used: their timers fire on another
-/// base.
+/// Bases whose drivers the system refuses on their first use: their timers fire on another base.
 fn no_threads_later() {
     let timers = Timers::builder().bases(4).start().unwrap();
     refuse(&[libc::SYS_clone3, libc::SYS_clone], Whom::AllThreads);

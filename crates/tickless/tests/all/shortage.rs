@@ -44,8 +44,7 @@ fn assert_no_threads() {
     assert!(ended.is_ok_and(|inner| inner.is_ambient && inner.deadline <= now()));
 }
 
-/// Method: a child process at its limit, as a user other than root, because limits do not apply to
-/// root.
+/// Method: a child process at its limit, as a user other than root, as limits do not bind root.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_limit_on_threads_is_an_error() {
@@ -75,8 +74,7 @@ fn a_limit_on_threads_is_an_error() {
     }
 }
 
-/// Method: in virtual time and in an event loop, which need no threads; and 200 sets with drivers
-/// of their own.
+/// Method: in virtual time and in an event loop, which need no threads; and 200 sets with drivers.
 #[test]
 fn ten_thousand_sets_work_in_one_process() {
     let count = if cfg!(miri) { 10 } else { 10_000 };

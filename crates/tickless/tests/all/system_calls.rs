@@ -1,5 +1,4 @@
-//! H1 (no system calls), H2 (no idle wakeups): which operations make system calls, and which make
-//! none.
+//! H1 (no system calls), H2 (no idle wakeups): which operations make system calls, which none.
 
 use crate::support::{Rng, wait_until};
 use std::process::Command;

@@ -34,8 +34,7 @@ const BASES: u16 = 3;
 /// The state that all threads and callbacks share.
 struct World {
     timers: Timers,
-    /// Timers are created and dropped here. A slot's lock is held only to clone or replace its
-    /// timer.
+    /// Timers are created and dropped here. Its slot's lock is held only to clone or replace it.
     slots: Vec<RwLock<Option<Arc<AnyTimer>>>>,
     calls: AtomicU64,
     early: AtomicU64,

@@ -1,6 +1,5 @@
 //! Endurance: runs the stress test repeatedly in one process, with threads that end while their
-//! thread-locals own timers, and forked children. Memory use must not grow, and the counters must
-//! agree.
+//! thread-locals own timers, and forked children. Memory must not grow, and counters must agree.
 //!
 //! `cargo test` runs it for two seconds; `TICKLESS_SOAK_SECONDS` sets another duration.
 

@@ -38,8 +38,7 @@ impl Rng {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Returns a number of any magnitude up to `bits` bits: short timeouts are as likely as long
-    /// ones.
+    /// Returns a number of any magnitude up to `bits` bits: short timeouts are as likely as long.
     pub fn of_any_size(&mut self, bits: u64) -> u64 {
         let bits = self.below(bits) + 1;
         self.next() >> (64 - bits)

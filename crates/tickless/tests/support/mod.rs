@@ -1,5 +1,4 @@
-//! Shared by several test files: random numbers, timeouts of tests, and places where callbacks find
-//! timers.
+//! Shared by several test files: random numbers, timeouts, and places where callbacks find timers.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
 pub mod any_timer;
@@ -61,8 +60,7 @@ pub fn child_test(test: &str, variable: &str, task: impl AsRef<OsStr>) -> Comman
     child
 }
 
-/// A shared place for a value that is set later, or taken: mostly a timer that a callback must
-/// find.
+/// A shared place for a value that is set later, or taken: mostly a timer that callbacks find.
 pub struct Place<T>(Arc<Mutex<Option<T>>>);
 
 impl<T> Clone for Place<T> {

@@ -8,8 +8,7 @@ use std::time::Duration;
 const BEHAVIORS: [MissedTickBehavior; 3] =
     [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip];
 
-/// When ticks are due and when they are taken, by a consumer that is slow in between, with
-/// one of the three behaviors.
+/// When ticks are due and are taken, by a consumer that is slow in between, with each behavior.
 pub async fn ticks(nth: usize) -> Vec<(Duration, Duration)> {
     let behavior = BEHAVIORS[nth];
     let begin = Instant::now();
@@ -42,8 +41,7 @@ pub async fn intervals_that_are_reset() -> Vec<Duration> {
     seen
 }
 
-/// Ticks that are ready after each advance, with one of the three behaviors. A step of zero
-/// resets the interval.
+/// Ticks that are ready after each advance, with each behavior. A step of zero resets the interval.
 pub async fn polled_intervals(nth: usize) -> Vec<Vec<Duration>> {
     let begin = Instant::now();
     time::advance(ms(1)).await;

@@ -1,8 +1,7 @@
 //! `tickless::tokio_time` compared with `tokio::time`: one test body runs against both.
 //!
 //! The results must be equal, except for the differences in the table in the module's
-//! documentation, which must hold. The bodies are in a file for each topic, which is a module of
-//! `ours` and of `theirs`.
+//! documentation, which must hold. Each topic has a file, a module of `ours` and `theirs`.
 
 // Tests fail by panicking, and may sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]

@@ -41,6 +41,7 @@ impl Group {
         has_more.then_some(if self.batch_left == 0 { self.batch_at } else { Ns::ZERO })
     }
 
+    /// Returns the first member that still waits, the amount that it wants, and since when.
     fn first_waiting(&mut self) -> Option<(MemberId, u64, Ns)> {
         loop {
             let id = *self.waiting.front()?;

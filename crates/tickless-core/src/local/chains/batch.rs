@@ -1,13 +1,11 @@
 //! A copy of the slot numbers of a chain's first chunk while the chain is read.
 //!
 //! With the copy, the chunk's count is updated once, not once for each slot number. The chunk stays
-//! linked until all its numbers have been taken, because the records of their timers still refer to
-//! it.
+//! linked until all its numbers have been taken, because their timers' records still refer to it.
 
 use crate::local::table::NO_SLOT;
 
-/// Room for the slot numbers of a chunk: a power of two, so that a masked index needs no bounds
-/// check.
+/// Room for the slot numbers of a chunk: a power of two, so a masked index needs no bounds check.
 const ROOM: usize = 16;
 
 pub(super) struct Batch {

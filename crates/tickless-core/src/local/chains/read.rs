@@ -25,6 +25,7 @@ impl Chains {
         !self.batch.is_empty()
     }
 
+    /// Copies the slot numbers of the first chunk to the batch. Returns whether there is a chunk.
     #[inline(never)]
     fn begin_batch(&mut self, fetch: impl Fn(u32)) -> bool {
         let head = self.ends[self.reading].head;
@@ -54,8 +55,7 @@ impl Chains {
     }
 
     /// Returns the first chunk of the chain that is read: its slot numbers with holes between them,
-    /// and their count. Removes nothing. Call it only while none of the chunk's numbers has been
-    /// popped.
+    /// and their count. Removes nothing. Call it only before any of the numbers is popped.
     #[inline]
     pub(in crate::local) fn first_chunk(
         &self,

@@ -19,6 +19,7 @@ const DENSE: usize = 9;
 const SWEPT: usize = 4;
 
 impl Chains {
+    /// Returns the number of a free chunk. First merges some sparse chunks to limit the memory.
     pub(super) fn take_chunk(&mut self, records: &mut Records) -> u32 {
         // No chunks are examined while there are hardly more chunks than needed.
         if self.in_use > self.len / DENSE + self.ends.len() / 4 {
@@ -42,6 +43,7 @@ impl Chains {
         }
     }
 
+    /// Merges the next chunk in turn with its neighbours while their slot numbers fit into one.
     fn sweep_one(&mut self, records: &mut Records) {
         let number = self.sweep;
         self.sweep = (number + 1) % self.chunks.len() as u32;

@@ -61,8 +61,7 @@ impl ClassState {
         span_for(self.created_with.max(self.scaled))
     }
 
-    /// Returns when a span of start times comes due: all its timers fire then unless they were
-    /// restarted.
+    /// Returns when a span of start times comes due: all its timers fire then unless restarted.
     pub(super) fn due_at(&self, span: u64) -> Ns {
         Ns((span + 1).saturating_mul(self.span)).after(self.scaled)
     }

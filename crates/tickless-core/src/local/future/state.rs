@@ -35,6 +35,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// Returns the kind of a timer, and its slot number among the timers of that kind.
     fn of(key: Key) -> (Kind, u32) {
         if key.is_precise() {
             (Kind::Precise, key.precise().index)

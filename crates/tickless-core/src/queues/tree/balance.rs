@@ -121,8 +121,7 @@ impl Tree {
             // Paths on the other side have one more black node, so there is a sibling.
             let Some(mut sibling) = parent.child(full) else { return };
             if sibling.colour() == Colour::Red {
-                // A red sibling has black children: rotate, so that one of them becomes the
-                // sibling.
+                // A red sibling has black children: rotate, so that one becomes the sibling.
                 self.sink(parent, short);
                 sibling.set_colour(Colour::Black);
                 parent.set_colour(Colour::Red);
@@ -148,8 +147,7 @@ impl Tree {
                 parent.set_colour(Colour::Black);
                 return;
             }
-            // No red nephew: take a black node from the sibling's paths too, and go on with the
-            // parent.
+            // No red nephew: take a black node from the sibling's paths too, and go to the parent.
             sibling.set_colour(Colour::Red);
             if parent.colour() == Colour::Red {
                 parent.set_colour(Colour::Black);
@@ -181,6 +179,7 @@ impl Tree {
     }
 }
 
+/// Returns the parent of a node and its side there; `None` for the root.
 #[inline]
 fn place_of(node: QueueRef) -> Place {
     let parent = node.parent()?;

@@ -38,8 +38,7 @@ impl Queue {
         }
     }
 
-    /// Follows every link from the root downwards, and checks each node before it follows the
-    /// node's links.
+    /// Follows every link from the root downwards, and checks each node before its links.
     fn check_shape(&self) -> Result<(), BrokenInvariant> {
         let mut nodes = 0;
         self.black_depth_below(self.tree.root, None, 0, &mut nodes)?;

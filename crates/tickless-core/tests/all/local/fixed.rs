@@ -1,5 +1,4 @@
-//! Fixed timeouts: random histories against a list, and classes that change while timers are
-//! pending.
+//! Fixed timeouts: random histories against a list, classes that change while timers are pending.
 
 use super::ms;
 use crate::support::random::{Random, with_seeds};

@@ -1,5 +1,4 @@
-//! Random histories of local timers against a naive twin. `ci/local.sh` runs a hundred million
-//! operations.
+//! Random histories of local timers and a naive twin. `ci/local.sh` runs 100 million operations.
 
 use super::twin::Twin;
 use crate::support::random::{Random, with_seeds};

@@ -176,8 +176,7 @@ impl Twin {
         queued.min_by_key(|(_, pending)| (pending.window.hard, pending.sequence))
     }
 
-    /// Returns the next timer that fires in this advance. A loose timer is next if it is `seen`,
-    /// the one that has fired.
+    /// Returns the next timer that fires in this advance. A loose timer is next if it is `seen`.
     pub fn next(&mut self, seen: Option<usize>) -> Option<usize> {
         let id = self.due(seen)?;
         if let Some(timer) = &mut self.timers[id] {
@@ -226,8 +225,7 @@ impl Twin {
         }
     }
 
-    /// Ends an advance, which may have left due timers; `precise_done` is whether all precise ones
-    /// fired.
+    /// Ends an advance, which may have left due timers; `precise_done`: all precise ones fired.
     pub fn end(&mut self, precise_done: bool) {
         if let Some((_, over)) = &mut self.precise {
             *over |= precise_done;

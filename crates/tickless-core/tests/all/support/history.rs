@@ -243,8 +243,7 @@ impl History {
         }
     }
 
-    /// Performs an operation, and checks its effect on the devices unless another operation
-    /// happened within it.
+    /// Performs an operation, and checks its effect on the devices unless another ran within it.
     fn operation(&self, what: What, id: usize, here: CpuId, perform: impl FnOnce()) {
         let before = Snapshot::of(&self.bases);
         let (interrupted, from) = (self.interrupted.get(), self.whereabouts(id));
@@ -264,8 +263,7 @@ impl History {
         self.open.set(open);
     }
 
-    /// Moves the clock, and delivers the events of devices that come due: in time, or all at the
-    /// end.
+    /// Moves the clock, and delivers the devices' events that come due: in time, or all at the end.
     fn pass_time(&self) {
         let step = match self.below(8) {
             0 => 0,

@@ -116,8 +116,7 @@ pub fn loads() -> u64 {
     LOADS.get()
 }
 
-/// Makes every lock of this thread wanted by another thread during `f`. Returns how often that was
-/// let in.
+/// Makes each lock of this thread wanted by another during `f`. Returns how often that was let in.
 pub fn while_locks_are_wanted(f: impl FnOnce()) -> u64 {
     LET_IN.set(Some(0));
     f();

@@ -35,8 +35,7 @@ pub fn is_replay() -> bool {
     env::var_os("TICKLESS_SEED").is_some()
 }
 
-/// Runs a test with `count` seeds, or with more for `TICKLESS_SECONDS`, or with the one in
-/// `TICKLESS_SEED`.
+/// Runs a test with `count` seeds, or more for `TICKLESS_SECONDS`, or the one in `TICKLESS_SEED`.
 pub fn with_seeds<F: Fn(u64)>(count: u64, test: F) {
     if let Ok(text) = env::var("TICKLESS_SEED") {
         let digits = text.trim_start_matches("0x");

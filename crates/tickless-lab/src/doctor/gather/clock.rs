@@ -69,6 +69,7 @@ fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>
     })
 }
 
+/// Calls `counter` for `duration`. Returns the time of a call in ns, as the mean of each batch.
 fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
     let begun = Instant::now();
     let mut batches = Vec::with_capacity(1 << 12);

@@ -25,6 +25,7 @@ fn counters() -> Seen<Vec<CpuCounts>> {
     read(&interrupts, &softirqs, &stat)
 }
 
+/// Returns what the kernel has counted between two snapshots, for each CPU.
 pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
     let (at, end) = (before.at, after.at);
     let (before, after) = (before.cpus?, after.cpus?);
@@ -43,6 +44,7 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
     Ok(Counted { seconds, hz: kernel_hz(), idle_ticks, cpus: cpus.collect() })
 }
 
+/// Returns whether idle CPUs stop their tick. The command line overrides the configuration.
 fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
     let is_off = |word: &str| ["nohz=off", "nohz=0", "nohz=n"].contains(&word);
     match is_configured {
@@ -97,6 +99,7 @@ fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
     })
 }
 
+/// Returns the columns of a CPU's line in `/proc/stat`, in the kernel's clock ticks.
 fn times(stat: &str, cpu: usize) -> Option<Vec<u64>> {
     let name = format!("cpu{cpu}");
     let line = stat.lines().find_map(|line| {

@@ -64,6 +64,7 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     facts
 }
 
+/// Waits for the requested duration, and counts or records in that time what is needed.
 #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
 fn watch(is_counted: bool, is_recorded: bool, look: &GatherOptions, facts: &mut Facts) {
     let recording = is_recorded.then(|| begin_recording(look));
@@ -77,6 +78,7 @@ fn watch(is_counted: bool, is_recorded: bool, look: &GatherOptions, facts: &mut 
     }
 }
 
+/// Lists the cgroups that have a CPU quota, with the kernel's counters of their throttling.
 fn quotas() -> Seen<Vec<Quota>> {
     let roots = cgroup::hierarchies().map_err(|error| error.to_string())?;
     let groups = roots.iter().flat_map(|root| Cgroup::below(root));
@@ -97,6 +99,7 @@ fn text(path: &Path) -> Seen<String> {
     fs::read_to_string(path).map_err(|error| refusal(path, &error))
 }
 
+/// Describes why a file could not be read, and what to do about it.
 fn refusal(path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {
@@ -108,6 +111,7 @@ fn refusal(path: &Path, error: &io::Error) -> String {
     }
 }
 
+/// Starts to record timer events. If the system refuses, the error text is the missing fact.
 fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
@@ -133,6 +137,7 @@ fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
     Ok(RecordedTimers::new(trace, threads))
 }
 
+/// Returns the names of the woken threads by thread id. Threads that have ended have none.
 fn names(trace: &Trace) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for record in trace.records.iter() {
@@ -152,6 +157,7 @@ const INTERVAL_US: u64 = 1_000;
 /// thousand times, which is enough for a verdict.
 const DURATION_MAX: Duration = Duration::from_secs(1);
 
+/// Measures how late a thread wakes that sleeps until one deadline after another.
 fn sleeps(duration: Duration) -> Seen<Sleeps> {
     let plan = Plan {
         interval: Duration::from_micros(INTERVAL_US),

@@ -103,6 +103,7 @@ fn shares(way: &Counts) -> Vec<f64> {
     way.counts.iter().map(|&count| 100.0 * count as f64 / all).collect()
 }
 
+/// Draws horizontal lines at round percentages up to `most`, with their labels.
 fn grid(area: &Area<'_>, side: i32, most: f64, y: &dyn Fn(f64) -> i32) -> io::Result<()> {
     let step = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().find(|step| most / step <= 6.0);
     let step = step.unwrap_or(25.0);
@@ -123,9 +124,8 @@ fn tick(us: f64) -> String {
     }
 }
 
-/// Draws a row for each group of tasks, which shows one period from left to right. The colour is
-/// darker where the group runs in more of the periods. A line marks when the group's CPU quota is
-/// refilled.
+/// Draws a row for each group of tasks, which shows one period from left to right. It is darker
+/// where the group runs in more periods. A line marks when the group's CPU quota is refilled.
 pub fn strip(parts: &[Part<'_>]) -> io::Result<String> {
     const ROW: i32 = 24;
     let Some((_, plot)) = parts.first() else { return Ok(String::new()) };
@@ -156,6 +156,7 @@ pub fn strip(parts: &[Part<'_>]) -> io::Result<String> {
     })
 }
 
+/// Draws one lane: darker where its group runs in more periods, and a line at its refill.
 fn runs(
     area: &Area<'_>,
     lane: &Lane,

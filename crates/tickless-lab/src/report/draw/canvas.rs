@@ -78,6 +78,7 @@ pub struct Legend {
 }
 
 impl Legend {
+    /// Makes a legend of differently named lines, and of the kinds of results: simulated, live.
     pub fn new(ways: impl Iterator<Item = (String, Side)>, worlds: Vec<World>) -> Legend {
         let mut legend = Legend { ways: Vec::new(), worlds, has_published: false };
         for (name, side) in ways {
@@ -139,6 +140,7 @@ const VARIABLES: [(RGBColor, &str); 6] = [
     (BESIDE, "beside"),
 ];
 
+/// Returns the colour of a line or bar: without the mechanism, with it, or for comparison.
 pub const fn colour(side: Side) -> RGBColor {
     match side {
         Side::Before => BEFORE,

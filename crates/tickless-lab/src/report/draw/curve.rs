@@ -12,6 +12,7 @@ use std::ops::Range;
 
 const HEIGHT: i32 = 290;
 
+/// Draws the lines of the simulated and the live plot on one pair of axes.
 pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let curves: Vec<(World, &Line)> =
         parts.iter().flat_map(|&(world, plot)| lines(world, &plot.shape)).collect();
@@ -55,13 +56,13 @@ fn extent(curves: &[(World, &Line)], axis: usize, scale: Scale) -> Range<f64> {
     let least = values.iter().copied().fold(f64::NAN, f64::min);
     match scale {
         _ if values.is_empty() => 1.0..10.0,
-        // A linear axis begins at 0, because an axis that is cut off makes small differences look
-        // large.
+        // A linear axis begins at 0, because a cut-off axis makes small differences look large.
         Scale::Linear => 0.0..if most > 0.0 { most * 1.08 } else { 1.0 },
         Scale::Log => least / 1.3..most * 1.5,
     }
 }
 
+/// Draws lines on axes of these ranges. The axes' types make them linear or logarithmic.
 fn on_axes<X, Y>(
     area: &Area<'_>,
     xs: X,

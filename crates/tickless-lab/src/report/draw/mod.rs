@@ -18,6 +18,7 @@ use std::io;
 
 pub type Part<'a> = (World, &'a Plot);
 
+/// Groups the plots of a study by their id. The plots of a group share axes.
 pub fn groups<'a>(
     sim: Option<&'a StudyResult>,
     live: Option<&'a StudyResult>,

@@ -64,6 +64,7 @@ impl Subject {
         Ok(subject)
     }
 
+    /// Returns the median time of a call with warm caches, in counts of the stopwatch.
     pub fn warm(&self, watch: &Stopwatch, call: Call, finds: Finds, batches: usize) -> f64 {
         let one_batch = |_: usize| {
             set_up(&self.batch, finds);
@@ -77,6 +78,7 @@ impl Subject {
         median((0..batches).map(one_batch).collect()) / BATCH as f64
     }
 
+    /// Returns the median time of a call after the caches were evicted, in stopwatch counts.
     pub fn cold(
         &self,
         watch: &Stopwatch,
@@ -106,8 +108,7 @@ pub enum Rhythm {
     /// every cache line, of the timer and of its base, from the cache of the owner's CPU.
     OneByOne,
     /// The owner arms a batch of timers, and the other thread cancels all of them. The cancels get
-    /// each timer's cache line from the cache of the owner's CPU, but those of the base only once
-    /// in a batch.
+    /// each timer's cache line from the owner's CPU, but those of the base only once in a batch.
     InBatches,
 }
 
@@ -160,6 +161,7 @@ pub fn cancel_across(
     Ok(median(counts) / batch.len() as f64)
 }
 
+/// Arms the timers far ahead, and cancels them again if the calls are to find them idle.
 fn set_up(batch: &[Timeout], finds: Finds) {
     for timer in batch {
         // This fails only after a shut-down.

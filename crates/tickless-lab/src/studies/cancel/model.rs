@@ -237,6 +237,7 @@ fn figure(spec: &Spec, case: Case) -> io::Result<Spread> {
 
 type Timers = Vec<OwnedTimer<Sim, QueueLink>>;
 
+/// Returns the mean CPU cycles of a cancel while the other simulated CPUs run timers.
 pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -265,6 +266,7 @@ pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
     Ok(total.get().as_ns_f64() * spec.value("cpu.ghz") / f64::from(case.calls.max(1)))
 }
 
+/// Makes timer interrupts run callbacks, each of which takes time and restarts its timer.
 fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &Spec, period: Ns) {
     let bases = Arc::clone(bases);
     let callback = spec.time("workload.timer_work_ns");
@@ -291,6 +293,7 @@ fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     }
 }
 
+/// Arms a timer and cancels it, `case.calls` times. Returns the time spent in the cancels.
 fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) -> Ps {
     let timer = OwnedTimer::<Sim, QueueLink>::new(bases, 0);
     let mut spent = Ps::ZERO;

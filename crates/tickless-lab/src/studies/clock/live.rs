@@ -3,8 +3,7 @@
 //! then two, up to twice the number of CPUs.
 //!
 //! It measures two devices. One is emulated: it serves one read at a time, as the published counter
-//! does, and is labelled as emulated wherever it appears. The other is a real device of this
-//! machine.
+//! does, and is labelled as emulated wherever it appears. The other is a real device of this host.
 
 use super::device::{self, EMULATED_READ_NS, Slow};
 use super::readers::{Plan, Taken};

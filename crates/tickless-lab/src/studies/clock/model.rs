@@ -152,6 +152,7 @@ struct Published {
 }
 
 impl Published {
+    /// Attaches the published figures and effects to the simulated cells of one machine.
     fn claims(
         &self,
         cells: Vec<Cell>,
@@ -235,6 +236,7 @@ struct Run {
     passed: Shared<u64>,
 }
 
+/// Simulates jobs on all CPUs, whose ticks read the time from `source`.
 pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
     let costs = spec.costs();
     let cpus = costs.topology.cpus();
@@ -279,6 +281,7 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
     Ok(run.outcome(spec, cpus, digest))
 }
 
+/// Makes each CPU's tick read the clock some times, with other work between the reads.
 fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period: Ns) {
     let run = Rc::clone(run);
     let reads = spec.value("workload.reads_per_tick") as u32;
@@ -313,6 +316,7 @@ impl Run {
         Some(counter)
     }
 
+    /// Reads the clock. Records the duration unless the machine is still warming up.
     fn read_clock(&self, period: Ns) {
         let began = engine::clock();
         if self.source == Source::Tsc {
@@ -330,6 +334,7 @@ impl Run {
         }
     }
 
+    /// Computes in jobs of 10 us for the measured time, and counts the time that jobs took.
     fn compute(&self, period: Ns) {
         const JOB: Ps = Ps(10_000_000);
         let end = Ps::from_ns(Ns(2 * period.0 - period.0 / 2).after(MEASURED));

@@ -59,6 +59,7 @@ struct Own {
 const READER: &str = "that reads the counter";
 
 impl Plan<'_> {
+    /// Reads the counter with several threads for `duration`, and counts values that go back.
     pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, LabError> {
         let counter = Combined::new(Counted::new(counter)).with_policy(self.policy);
         let (stop, barrier) = (AtomicBool::new(false), Barrier::new(self.threads + 1));
@@ -102,6 +103,7 @@ fn sum(own: &[Own]) -> Taken {
     }
 }
 
+/// Reads the counter until `stop` is set, and times each read.
 fn read_until(clock: &Timers, counter: &Combined<Counted>, stop: &AtomicBool) -> Own {
     let mut own = Own { latency: empty(), device_reads: 0, backwards: 0, seconds: 0.0 };
     let before = device_reads();
@@ -120,8 +122,7 @@ fn read_until(clock: &Timers, counter: &Combined<Counted>, stop: &AtomicBool) ->
 }
 
 /// Returns how often a value was less than one that another thread had passed on. This is a
-/// separate pass, because passing values on takes a shared word, which would slow the measured
-/// reads down.
+/// separate pass, because passing values on takes a shared word, which would slow reads down.
 fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, LabError> {
     const READS: usize = 500;
     let latest = AtomicU64::new(0);

@@ -1,5 +1,4 @@
-//! The doctor's checks for needless work: softirqs, ticks on idle CPUs, threads that every tick
-//! wakes.
+//! The doctor's checks for needless work: softirqs, ticks on idle CPUs, threads woken by each tick.
 
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
 use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
@@ -51,8 +50,7 @@ const SOFTIRQ_WARN: f64 = 10.0;
 /// scheduler does not control the time of softirqs.
 const SOFTIRQ_BAD: f64 = 30.0;
 
-/// With fewer timer softirqs than this per CPU and second, the softirq time has other causes than
-/// timers.
+/// With fewer timer softirqs than this per CPU and second, the softirq time has other causes.
 const SOFTIRQ_TIMERS: f64 = 1_000.0;
 
 fn softirq(facts: &Facts) -> Judged<'_> {
@@ -93,6 +91,7 @@ const RAISED_WARN: f64 = 70.0;
 /// only when a timer expires, so that nearly all interrupts rightly raise the softirq.
 const INTERRUPTS_ENOUGH: f64 = 80.0;
 
+/// Judges what share of timer interrupts raised the TIMER softirq, needless if none expired.
 fn empty_softirqs(facts: &Facts) -> Judged<'_> {
     let counted = facts.counted.as_ref()?;
     let interrupts: u64 = counted.cpus.iter().map(|cpu| cpu.timer_interrupts).sum();
@@ -129,6 +128,7 @@ const IDLE_TICKS_WARN: f64 = 150.0;
 /// states to save power.
 const IDLE_TICKS_BAD: f64 = 900.0;
 
+/// Judges how often timer interrupts wake the CPUs that are idle most of the time.
 fn idle_ticks(facts: &Facts) -> Judged<'_> {
     let counted = facts.counted.as_ref()?;
     let idle: Vec<f64> = counted
@@ -177,10 +177,10 @@ fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
 /// little lower because some wakes are late.
 const WAKES_WARN: f64 = 200.0;
 
-/// The limit for the verdict "bad": a thread is woken at about the fastest usual tick rate, 1000
-/// Hz.
+/// The limit for the verdict "bad": a thread is woken at the fastest usual tick rate, 1000 Hz.
 const WAKES_BAD: f64 = 900.0;
 
+/// Judges how often the callbacks of timers wake the same thread.
 fn tick_wakers(facts: &Facts) -> Judged<'_> {
     let recorded = facts.recorded.as_ref()?;
     if recorded.trace.count(EventKind::SchedWakeup) == 0 {
@@ -213,6 +213,7 @@ fn tick_wakers(facts: &Facts) -> Judged<'_> {
     )
 }
 
+/// Counts for each thread how often a timer's callback woke it.
 fn woken_by_timers(recorded: &RecordedTimers) -> BTreeMap<u32, u64> {
     let mut is_in_callback: BTreeMap<CpuId, bool> = BTreeMap::new();
     let mut woken = BTreeMap::new();

@@ -29,6 +29,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(study)
 }
 
+/// Measures in each of `CIRCUMSTANCES`. Returns results by circumstance, way of waking, and turn.
 fn circumstances(
     request: &Request,
     progress: &dyn Progress,
@@ -200,6 +201,7 @@ fn side(way: ExpiryWakes) -> Side {
     }
 }
 
+/// Sums how late the probe (the measuring thread) woke, over all turns.
 fn sum(taken: &[Taken]) -> Tally {
     let mut sum = Tally::default();
     taken.iter().for_each(|taken| sum.add(&taken.probe));
@@ -287,6 +289,7 @@ fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     );
 }
 
+/// Answers whether latencies fall, which takes only the signs of the changes.
 fn signs(study: &mut StudyResult) {
     let change = |id: &str| {
         let change = 100.0 * (study.value(id) - 1.0);

@@ -90,6 +90,7 @@ const SPREAD_MS: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scene {
+    /// Starts the timers and the load, and measures when the drivers have settled.
     pub fn play(&self) -> Result<Taken, LabError> {
         let tick = self.tick();
         let settings = Timers::builder().tick(tick).pin_drivers();
@@ -121,6 +122,7 @@ impl Scene {
         })
     }
 
+    /// Runs the probe. Returns how late it woke, and what the drivers and expiry threads did.
     fn watch(&self, timers: &Timers, late: &Mutex<Tally>) -> Result<Taken, LabError> {
         *late.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
         let (stats, used) = (timers.stats(), threads());

@@ -28,6 +28,7 @@ pub(super) struct Cgroup {
     pub(super) phase_ns: Option<u64>,
 }
 
+/// Creates groups with a CPU quota, and finds each one's phase: when in a period it is refilled.
 pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Vec<Cgroup>, String> {
     let controller = Path::new(CONTROLLER);
     if !controller.join("cpu.cfs_quota_us").exists() {
@@ -124,6 +125,7 @@ fn remove_after(group: &Path, before: impl Fn()) {
     }
 }
 
+/// Removes the groups of this process when the program is interrupted.
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
     // Called before each try, because a thread of this process that has just started may enter its
@@ -135,6 +137,7 @@ fn remove_mine() {
     std::mem::forget(made);
 }
 
+/// Removes the groups of processes that have ended without doing so.
 fn remove_leftovers(controller: &Path) {
     let entries = fs::read_dir(controller).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

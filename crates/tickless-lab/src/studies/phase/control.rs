@@ -29,6 +29,7 @@ pub(super) fn refused(error: impl std::fmt::Display) -> LabError {
     )(std::io::Error::other(error.to_string()))
 }
 
+/// Adds how exactly the library keeps a quota, and what it costs to refill a thousand groups.
 pub(super) fn cells(
     study: &mut StudyResult,
     request: &Request,
@@ -39,6 +40,7 @@ pub(super) fn cells(
     cost(study, Duration::from_millis(request.effort.pick(300, 3_000, 10_000)))
 }
 
+/// Adds by how many percent the CPU time of groups differs from their quotas.
 fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), LabError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;

@@ -39,8 +39,7 @@ pub const ALIGNED: Check = Check {
 const REFILL: &str = "sched_cfs_period_timer";
 
 /// Callbacks of timers that the kernel has once for each CPU, such as the tick. They expire
-/// together on all CPUs unless the kernel skews them, and take little time, so they are not
-/// reported.
+/// together on all CPUs unless the kernel skews them, and take little time: not reported.
 const TOGETHER_ON_PURPOSE: [&str; 5] = [
     "tick_nohz_handler",
     "tick_sched_timer",
@@ -58,8 +57,7 @@ const TOGETHER_BAD: f64 = 75.0;
 /// From this percentage of throttled periods on there is a warning: one piece of work in a hundred
 /// is likely to be stopped by then.
 const THROTTLED_WARN: f64 = 5.0;
-/// From this percentage of throttled periods on the verdict is "bad": most work is stopped at
-/// times.
+/// From this percentage of throttled periods on the verdict is "bad": much work is stopped.
 const THROTTLED_BAD: f64 = 25.0;
 
 fn throttled(facts: &Facts) -> Judged<'_> {
@@ -100,6 +98,7 @@ fn throttled(facts: &Facts) -> Judged<'_> {
     Judgement::figure(verdict, share(first), how, advice)
 }
 
+/// Judges whether groups' quotas are refilled at the same time.
 fn quotas(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;
     let shared = shared_periods(quotas);
@@ -133,6 +132,7 @@ fn quotas(facts: &Facts) -> Judged<'_> {
     )
 }
 
+/// Judges whether other periodic timers of one function expire at the same time.
 fn aligned(facts: &Facts) -> Judged<'_> {
     let recorded = facts.recorded.as_ref()?;
     let is_other = |overlap: &&Overlap| {

@@ -34,8 +34,7 @@ enum Placement {
 
 struct Taken {
     done: Done,
-    /// Wakeups of the library's driver threads; `None` for cgroups, which the kernel's timers
-    /// refill.
+    /// Wakeups of the library's driver threads; `None` for cgroups, which the kernel refills.
     wakeups: Option<u64>,
     places_ns: [u64; 2],
 }
@@ -147,6 +146,7 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
+/// Runs the work in two of the library's throttled groups, whose refills `phase` places.
 fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, LabError> {
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
@@ -217,6 +217,7 @@ fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     study.plots.push(Plot::new("strip", title, shape));
 }
 
+/// Averages over the turns how often a group ran in each part of its period.
 fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
     let period_ns = PERIOD.as_nanos() as u64;
     let of_turn = |taken: &Taken| {

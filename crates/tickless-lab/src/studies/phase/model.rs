@@ -5,8 +5,7 @@
 //! of 200 ms in every 100 ms, so a group's workers run for 50 ms and then wait. Aligned, all eight
 //! threads of the core are busy in these 50 ms and slow each other down; apart, four are busy at a
 //! time. The groups use the library's bandwidth controller, in which one of the library's timers
-//! refills each group. The simulated machine determines the speed of a thread whose siblings are
-//! busy.
+//! refills each group. The simulated machine sets the speed of a thread with busy siblings.
 //!
 //! The table lists the figures, with what each is used for: *calibrates* means that a parameter of
 //! the simulated machine is fitted to it, *implied* that a formula gives it, *predicted* that the
@@ -23,8 +22,7 @@
 //! The later version of the patch was measured on another machine, which has a file of its own.
 //!
 //! The report does not state how far apart the groups were. Its patch made the offsets multiples of
-//! 10 ms, and its three runs took 131, 155 and 121 s. The offsets that fit these times are 30, 0
-//! and 50 ms.
+//! 10 ms, and its three runs took 131, 155 and 121 s. Offsets that fit are 30, 0 and 50 ms.
 
 use crate::studies::{Band, Cell, Claim, Sides, fitted};
 use std::cell::{Cell as Shared, RefCell};
@@ -85,6 +83,7 @@ const SLICE: Ns = Ns::from_ms(5);
 pub const SIDES: Sides<Phase> =
     Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
+/// Simulates the published runs, then other offsets, loads, periods and numbers of groups.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     let alone = run(spec, &[GroupPlan::published(Phase::Aligned)])?;
     let aligned = run(spec, &pair(Phase::Aligned))?;
@@ -149,8 +148,7 @@ fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
 /// Simulates the figures of a later version of the published patch, measured on another machine of
 /// the same kind.
 ///
-/// The machine's parameters are fitted to the published completion times; power and energy are
-/// predicted.
+/// The machine is fitted to the published completion times; power and energy are predicted.
 pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
     let aligned = run(spec, &pair(sides.before))?;
     let apart = run(spec, &pair(sides.after))?;
@@ -206,13 +204,16 @@ pub fn pair(second: Phase) -> [GroupPlan; 2] {
     [GroupPlan::published(Phase::Aligned), GroupPlan::published(second)]
 }
 
-struct Member {
+/// A simulated group of workers that share a quota of CPU time.
+struct SimGroup {
     first_refill: Ns,
     ran: RefCell<Vec<(Ns, Ns)>>,
-    group: SimLock<Group>,
+    quota: SimLock<Group>,
     tasks: RefCell<Vec<(MemberId, TaskId)>>,
+    /// When the workers began and when the last of them ended.
     began: Shared<Ps>,
     done: Shared<Ps>,
+    /// How many workers have not ended yet.
     left: Shared<u16>,
 }
 
@@ -224,6 +225,7 @@ pub fn windows(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Vec<Windows>> {
     Ok(run_watched(spec, plans)?.1)
 }
 
+/// Simulates the groups' work to its end. Also returns when each group ran.
 fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Windows>)> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -245,20 +247,20 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     for plan in plans {
         let slot = phases.take(plan.period, plan.phase).map_err(io::Error::other)?;
         let first = slot.first_after(Ns::ZERO);
-        let member = new_member(*plan, first)?;
+        let group = new_group(*plan, first)?;
         for worker in 0..plan.workers {
             let cpu = CpuId(next_cpu % cpus);
             next_cpu += 1;
             let body = Worker {
                 kernel: Rc::clone(&kernel),
-                member: Rc::clone(&member),
+                group: Rc::clone(&group),
                 running: Rc::clone(&running),
                 plan: *plan,
                 first: (worker == 0).then_some(first),
             };
             kernel.spawn(&mut machine, Class::Fair, Some(cpu), move || body.run(work))?;
         }
-        groups.push(member);
+        groups.push(group);
     }
     machine.run(Ns::from_secs(1_000));
     machine.finish();
@@ -281,7 +283,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     Ok((Outcome { seconds, watts, joules, switches_per_s: switches, digest }, windows))
 }
 
-fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
+fn new_group(plan: GroupPlan, first: Ns) -> io::Result<Rc<SimGroup>> {
     let bandwidth = Bandwidth {
         quota: plan.quota.0,
         period: plan.period,
@@ -289,11 +291,11 @@ fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
         slice: SLICE.0,
         release: Release::TOGETHER,
     };
-    let group = Group::new(bandwidth, first).map_err(io::Error::other)?;
-    Ok(Rc::new(Member {
+    let quota = Group::new(bandwidth, first).map_err(io::Error::other)?;
+    Ok(Rc::new(SimGroup {
         first_refill: first,
         ran: RefCell::default(),
-        group: SimLock::new(group),
+        quota: SimLock::new(quota),
         tasks: RefCell::default(),
         began: Shared::new(Ps::ZERO),
         done: Shared::new(Ps::ZERO),
@@ -303,7 +305,7 @@ fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
 
 struct Worker {
     kernel: Rc<Kernel>,
-    member: Rc<Member>,
+    group: Rc<SimGroup>,
     running: Rc<Shared<usize>>,
     plan: GroupPlan,
     /// When the group's first refill is due, in the worker that arms the refill timer; `None` in
@@ -312,50 +314,52 @@ struct Worker {
 }
 
 impl Worker {
+    /// Does work while the group grants CPU time, and blocks while it has none left.
     fn run(self, work: Ps) {
         let _timer = self.first.map(|first| self.arm_refills(first));
         // Wait for the group's first refill. Before it, only the quota with which the group was
         // created could be used, which would shorten the measured time.
         cpu::wait_until(Ps::from_ns(self.first_refill()));
-        self.member.began.set(engine::clock());
-        let me = self.member.group.lock().join();
-        self.member.tasks.borrow_mut().push((me, self.kernel.current()));
+        self.group.began.set(engine::clock());
+        let me = self.group.quota.lock().join();
+        self.group.tasks.borrow_mut().push((me, self.kernel.current()));
         let mut left = work;
         while left > Ps::ZERO {
             let now = platform::now();
-            let grant = self.member.group.lock().ask(me, 1, now);
+            let grant = self.group.quota.lock().ask(me, 1, now);
             match grant {
                 Ok(Grant::Run(amount)) => {
                     let began = engine::clock();
                     let slice = Ps::from_ns(Ns(amount).min(SLICE));
                     left = cpu::work_until(left, began + slice);
-                    self.member.ran.borrow_mut().push((began.to_ns(), engine::clock().to_ns()));
+                    self.group.ran.borrow_mut().push((began.to_ns(), engine::clock().to_ns()));
                     let used = (engine::clock() - began).to_ns().0;
-                    self.member.group.lock().charge(me, used);
+                    self.group.quota.lock().charge(me, used);
                 }
                 Ok(Grant::Wait) => self.kernel.block(),
                 Err(_) => return,
             }
         }
-        self.member.group.lock().leave(me);
+        self.group.quota.lock().leave(me);
         self.finish();
     }
 
     fn first_refill(&self) -> Ns {
-        self.member.group.lock().next_refill()
+        self.group.quota.lock().next_refill()
     }
 
+    /// Starts the timer that refills the group and wakes the workers that wait for time.
     fn arm_refills(&self, first: Ns) -> tickless_machine::os::Timer {
-        let (kernel, member) = (Rc::clone(&self.kernel), Rc::clone(&self.member));
+        let (kernel, group) = (Rc::clone(&self.kernel), Rc::clone(&self.group));
         let period = self.plan.period;
         let timer = self.kernel.timer(move |firing| {
-            let mut group = member.group.lock();
-            group.refill(firing.now);
+            let mut quota = group.quota.lock();
+            quota.refill(firing.now);
             let released: Vec<MemberId> =
-                std::iter::from_fn(|| group.pop_released(firing.now)).collect();
-            drop(group);
+                std::iter::from_fn(|| quota.pop_released(firing.now)).collect();
+            drop(quota);
             for id in released {
-                let task = member.tasks.borrow().iter().find(|task| task.0 == id).copied();
+                let task = group.tasks.borrow().iter().find(|task| task.0 == id).copied();
                 if let Some((_, task)) = task {
                     kernel.wake(task);
                 }
@@ -366,11 +370,12 @@ impl Worker {
         timer
     }
 
+    /// Notes that this worker is done. The last worker of all groups stops the machine.
     fn finish(&self) {
-        let left = self.member.left.get() - 1;
-        self.member.left.set(left);
+        let left = self.group.left.get() - 1;
+        self.group.left.set(left);
         if left == 0 {
-            self.member.done.set(engine::clock());
+            self.group.done.set(engine::clock());
             self.running.set(self.running.get() - 1);
         }
         if self.running.get() == 0 {
@@ -378,7 +383,7 @@ impl Worker {
         }
         // The worker that owns the refill timer must not drop it while other workers need it.
         if self.first.is_some() {
-            while self.member.left.get() > 0 {
+            while self.group.left.get() > 0 {
                 self.kernel.block();
             }
         }

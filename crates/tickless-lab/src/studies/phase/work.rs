@@ -134,6 +134,7 @@ impl Work {
         Ok(Done { completion_s, bursts_ms, overlap, windows, usage })
     }
 
+    /// Works in units until none is left, and notes bursts and the windows of time in which it ran.
     fn worker<R: Throttled>(&self, left: &AtomicU64, mut throttled: R) -> Result<Notes, LabError> {
         let mut notes = Notes::default();
         let mut window = (now_ns(), now_ns());

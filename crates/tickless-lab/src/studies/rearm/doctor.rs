@@ -27,14 +27,14 @@ pub const REMOVALS: Check = Check {
 /// The limit for a warning, in writes per interrupt. A CPU that goes idle and wakes makes two
 /// writes: it stops the tick and starts it again.
 const WRITES_WARN: f64 = 4.0;
-/// The limit for the verdict "bad", in writes per interrupt: most writes are for timers that never
-/// fire.
+/// The limit for the verdict "bad", in writes per interrupt: most timers never fire.
 const WRITES_BAD: f64 = 10.0;
 
 /// Fewer writes than this per CPU and second do not matter. A write takes 0.1 us on hardware and up
 /// to 5 us under a hypervisor, so they take at most half a percent of the CPU.
 const WRITES_FEW: f64 = 1_000.0;
 
+/// Judges how many times the timer device is written for each of its interrupts.
 fn writes(facts: &Facts) -> Judged<'_> {
     let summary = &facts.recorded.as_ref()?.summary;
     let recorded = summary.trace.recorded;
@@ -79,6 +79,7 @@ const REMOVALS_FEW: f64 = 100.0;
 /// take one percent of the CPU.
 const REMOVALS_MANY: f64 = 2_000.0;
 
+/// Judges how many device writes the lazy policy would have saved.
 fn removals(facts: &Facts) -> Judged<'_> {
     let summary = &facts.recorded.as_ref()?.summary;
     let kernel = summary.agreement.as_ref().map_or("restart-aware", |agreement| agreement.policy);

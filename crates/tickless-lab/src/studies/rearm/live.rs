@@ -32,6 +32,7 @@ struct Variant {
 }
 
 impl Variant {
+    /// Returns the expected device writes per round trip; `None` without a guard.
     fn writes(&self, trips: u32) -> Option<Band> {
         self.guard.map(|guard| match guard.policy {
             // The limit is not zero: on a busy machine the driver may check the first deadline only
@@ -104,6 +105,7 @@ const FIGURES: [Column<Taken>; 6] = [
 const REAL: usize = 0;
 const WRITES: usize = 4;
 
+/// Adds how many times as long one policy takes as another, for each pair of policies.
 fn gaps<'a>(study: &mut StudyResult, prefix: &str, find: &dyn Fn(&str) -> Option<&'a [Taken]>) {
     let pairs = [
         ("eager", "lazy", Some(7.202 / 5.32425)),

@@ -73,6 +73,7 @@ pub struct Outcome {
 /// "before" is eager and "after", with the patch, is lazy.
 pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
 
+/// Simulates the ping-pong with each policy, and judges the effect on time and device writes.
 pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let run = |policy, others| run(spec, policy, others, ROUNDS);
     let lazy = run(sides.after, Others::Watchdog)?;
@@ -95,8 +96,7 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
         let id = format!("{id}.spurious_wakeups_per_s");
         Cell::predicted(id, "wakeups/s", outcome.spurious_per_s)
     };
-    // The band reaches from a quarter below the least published effect to a quarter above the
-    // greatest.
+    // The band is from a quarter below the least published effect to a quarter above the greatest.
     let slower = Claim::change(lazy.us, eager.us, Band::between(22.5, 43.75)).published(29.7, 35.3);
     let busier =
         Claim::change(lazy.task_us, eager.task_us, Band::between(22.4, 46.1)).published(29.9, 36.9);
@@ -152,6 +152,7 @@ struct Notes {
     ran_after: Shared<u64>,
 }
 
+/// Simulates two tasks that wake each other through pipes, after a tenth of the rounds as warm-up.
 pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Result<Outcome> {
     let topology = spec.costs().topology;
     let cpus = [0, if topology.sockets > 1 { topology.cores_per_socket } else { 1 }].map(CpuId);
@@ -177,19 +178,18 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         CallbackResult::Restart(periodic::forward(firing.window, firing.now, watchdog).0)
     };
     let far = [CpuId(0), CpuId(1)].map(|_| Rc::new(kernel.timer(again)));
-    let arm = move |kernel: &Kernel, timer: &tickless_machine::os::Timer| {
+    let arm = move |timer: &tickless_machine::os::Timer| {
         if others == Others::Watchdog {
             let now = engine::clock().to_ns();
             let at = now.after(watchdog);
             let _ = timer.start(Window::at(at), now, Options::default());
         }
-        let _ = kernel;
     };
     let first = {
         let (kernel, notes, tasks) = (Rc::clone(&kernel), Rc::clone(&notes), Rc::clone(&tasks));
         let (there, back, far) = (Rc::clone(&there), Rc::clone(&back), Rc::clone(&far[0]));
         move || {
-            arm(&kernel, &far);
+            arm(&far);
             for round in 0..warm + rounds {
                 if round == warm {
                     notes.before.set(device_counts(&kernel, cpus));
@@ -206,9 +206,9 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         }
     };
     let one = kernel.spawn(&mut machine, Class::Fair, Some(cpus[0]), first)?;
-    let (kernel2, far) = (Rc::clone(&kernel), Rc::clone(&far[1]));
+    let far = Rc::clone(&far[1]);
     let other = kernel.spawn(&mut machine, Class::Fair, Some(cpus[1]), move || {
-        arm(&kernel2, &far);
+        arm(&far);
         for _ in 0..warm + rounds {
             there.read();
             back.write();

@@ -58,6 +58,7 @@ impl Plan {
         })
     }
 
+    /// Plays with threads and timer bases that are limited to the CPUs of the calling thread.
     fn play_here(&self) -> Result<Taken, LabError> {
         let fired = Arc::new(AtomicU64::new(0));
         let timers = match self.guard {
@@ -99,6 +100,7 @@ impl Plan {
     }
 }
 
+/// Plays until the first guard causes no more device writes, then measures `trips` round trips.
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, LabError> {
     // Arming the first guard wakes a driver thread, which checks the first deadline and sleeps
     // again. On a busy machine that may take long, and a check writes to the device. So the

@@ -12,8 +12,7 @@
 //! | `shards` | a wheel for each CPU; a timer's number decides which | hashed wheels |
 //!
 //! All but `heaps` run the library's core, so that only the design differs. Locks of `mutex` and
-//! `shards` are the library's without a bias: their threads spin and do not park, which is in their
-//! favour.
+//! `shards` are the library's without a bias: their threads spin and do not park: in their favour.
 
 use super::words::{BiasRule, Line, Memory, ServerHost, Slot, TurnByte, word};
 use std::cell::{Cell, RefCell};
@@ -69,6 +68,7 @@ impl Contender {
         }
     }
 
+    /// Makes the timers of this design for so many CPUs: wheels or heaps, on one or more locks.
     pub fn timers(self, cpus: u16) -> Rc<dyn Timers> {
         match self {
             Contender::Ours | Contender::Fixed | Contender::Unbiased => {
@@ -150,8 +150,7 @@ impl Wheels {
     fn start(&self, timer: &Timer, base: Option<CpuId>, after: Ns) {
         let now = tickless_machine::platform::now();
         let options = Options { pinned: base, ..Options::default() };
-        // Arming fails only after a shut-down, and these timers are shut down with their
-        // connection.
+        // Arming fails only after a shut-down, and these timers end with their connection.
         let _ = timer.start(Window::at(now.after(after)), now, options);
     }
 }

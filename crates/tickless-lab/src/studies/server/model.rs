@@ -90,6 +90,7 @@ struct Counted {
 }
 
 impl Server {
+    /// Serves requests on one CPU. Counts from `begin` to `end`; the time before is a warm-up.
     fn serve(&self, cpu: CpuId, seed: u64) {
         let (end, begin) = (self.case.span.0 * 3 / 2, self.case.span.0 / 2);
         let mut random = Random::new(seed ^ u64::from(cpu.0) << 32);
@@ -117,6 +118,7 @@ impl Server {
         engine::end();
     }
 
+    /// Does one step of a request, then passes the request to another worker or keeps it.
     fn one_step(&self, cpu: CpuId, counted: &mut Counted, random: &mut Random) {
         let queued = self.queues[cpu.index()].borrow_mut().pop_front();
         let Some(mut request) = queued.or_else(|| self.begin(cpu, random)) else {
@@ -149,6 +151,7 @@ impl Server {
         counted.work += Ps::from_ns(WORK);
     }
 
+    /// Counts an operation on timers, and records how long it took.
     fn timed<T>(&self, counted: &mut Counted, operation: impl FnOnce() -> T) -> T {
         let begun = engine::clock();
         let result = operation();
@@ -166,6 +169,7 @@ impl Server {
         Some(Request { connection: idle.remove(place), step: 0 })
     }
 
+    /// Ends a request. One in 16, at random, closes its connection, and a new one is opened.
     fn end(&self, cpu: CpuId, last: Connection, counted: &mut Counted, random: &mut Random) {
         let closes = random.below(REQUESTS_PER_CONNECTION) == 0;
         let connection = if closes {
@@ -190,6 +194,7 @@ pub fn zipf(count: u64, random: &mut Random) -> u64 {
     ((count as f64 + 1.0).powf(share) as u64).saturating_sub(1).min(count.saturating_sub(1))
 }
 
+/// Simulates the server for the case's span of time.
 pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();

@@ -90,6 +90,7 @@ fn process() -> Rc<Process> {
 }
 
 impl Process {
+    /// The process outside of a simulation, where nothing costs time.
     fn free() -> Process {
         let none = Ps::ZERO;
         let prices = Prices {
@@ -123,8 +124,7 @@ impl Process {
         }
     }
 
-    /// Makes the simulated process of a server on this machine, for the calling thread of the
-    /// simulator.
+    /// Makes the simulated process of a server on this machine, for the calling simulator thread.
     pub fn start(spec: &Spec) -> Rc<Process> {
         let call = spec.time("os.syscall_ns");
         let prices = Prices {
@@ -215,6 +215,7 @@ impl Process {
         }
     }
 
+    /// The driver waits until a time: the worker gets the CPU, unless the driver was woken before.
     fn sleep(&self, until: Ns) {
         self.futexes.set(self.futexes.get() + 1);
         engine::charge(self.prices.futex);
@@ -437,8 +438,7 @@ impl Byte for TurnByte {
 
 /// A stand-in for the library's arena: a cache of free slots for each CPU, behind the library's
 /// lock for which no thread waits, and a depot with which the caches exchange batches. A slot is
-/// the number of a word, which stands for the slot's line: a thread writes it when it frees the
-/// slot.
+/// the number of a word, which stands for the slot's line: freeing the slot writes it.
 pub struct Memory {
     caches: Vec<Line<TryLock<Vec<Slot>, SimWord>>>,
     depot: SimLock<Vec<Vec<Slot>>>,
@@ -454,6 +454,7 @@ impl Memory {
         Memory { caches, depot: SimLock::new(Vec::new()) }
     }
 
+    /// Takes a slot from this CPU's cache, which is filled from the depot or with new slots.
     pub fn take(&self) -> Slot {
         self.with_cache(|free| {
             let slot = free.pop().unwrap_or_else(|| {
@@ -468,6 +469,7 @@ impl Memory {
         })
     }
 
+    /// Puts a slot into this CPU's cache. A cache of two batches first gives one to the depot.
     pub fn give_back(&self, slot: Slot) {
         self.with_cache(|free| {
             if free.len() >= 2 * BATCH {
@@ -479,6 +481,7 @@ impl Memory {
         });
     }
 
+    /// Locks this CPU's cache, or the next one that is free.
     fn with_cache<R>(&self, body: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
         // A thread does not lose its CPU here, so that another cache is never needed.
         let _masked = Masked::new();

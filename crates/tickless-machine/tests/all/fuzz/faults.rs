@@ -45,8 +45,7 @@ impl FaultPlan {
                 let from = Ns(number * between + random.below(between - CLOCK_ERROR_MAX));
                 let to = from.after(Ns(random.below(CLOCK_ERROR_MAX)));
                 // From `from` to `to` the clock either stands at `from`, and then jumps to the
-                // right time, or has jumped ahead to `to`, where it stands until the right time
-                // reaches it.
+                // right time, or has jumped ahead to `to`, where it stands until that comes.
                 let shows = if random.below(2) == 0 { from } else { to };
                 ClockError { from, to, shows }
             })

@@ -95,8 +95,7 @@ fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
             cpus,
             // If the tick expires the timer wheel, a base must not go offline while its CPU runs:
             // the tick is itself a timer of that base. It would move to another CPU and no longer
-            // expire this CPU's wheel. A CPU that is switched off stops its tick before and
-            // restarts it afterwards.
+            // expire this CPU's wheel. A CPU that is switched off stops its tick before.
             bases_go_offline: config.timers.wheel == WheelEvents::Device,
         };
         kernel.spawn(&mut machine, Class::Fair, Some(CpuId(cpu)), move || program.run())?;
@@ -108,8 +107,7 @@ fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
     let digest = machine.digest();
     oracle.count_noticed(&kernel);
     if oracle.has_violation() {
-        // A rule was broken, so the state may be inconsistent: leak it, so that no destructor runs
-        // on it.
+        // A rule was broken, so the state may be inconsistent: leak it: no destructor may run.
         std::mem::forget((machine, timers, kernel));
     } else {
         machine.finish();

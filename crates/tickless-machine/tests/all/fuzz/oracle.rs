@@ -74,8 +74,7 @@ impl Oracle {
     }
 }
 
-/// What the oracle (the checker) knows about one timer. Only one program arms and cancels the
-/// timer.
+/// What the oracle (the checker) knows about one timer. Only one program arms and cancels it.
 #[derive(Default)]
 pub(super) struct TimerRecord {
     /// The armings that have not fired, oldest first, each with its number and its earliest firing
@@ -138,8 +137,7 @@ pub(super) fn test_timer(
     let takes = Ps::from_ns(Ns([100, 2_000, 60_000, 300_000][random.below(4) as usize]));
     let (seen, oracle) = (Rc::clone(&record), Rc::clone(oracle));
     let callback = kernel.callback(move |_| {
-        // Check against the simulated machine's time, not against the time that the code under test
-        // passes to the callback.
+        // Check against the simulated machine's time, not that which the tested code passes.
         fire(&oracle, &seen, platform::cycle_counter());
         oracle.check_locks();
         cpu::work(takes);

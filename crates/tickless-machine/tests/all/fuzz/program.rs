@@ -31,8 +31,7 @@ impl Program {
 
     pub(super) fn run(&self) {
         while engine::clock() < Ps::from_ns(SAFE_UNTIL) {
-            // The CPU must not be switched off during a call of the timer code, which may hold a
-            // lock.
+            // The CPU must not be switched off in a call of the timer code, which may hold a lock.
             self.kernel.keep_on(|| self.step());
             self.oracle.check_locks();
             cpu::work(Ps(1_000 * self.below(400_000)));
@@ -73,8 +72,7 @@ impl Program {
         self.oracle.check_locks();
     }
 
-    /// Checks whether this CPU or one of the next few has lost a timer interrupt. CPU 0 checks all
-    /// CPUs.
+    /// Checks whether this CPU or one of the next few lost a timer interrupt. CPU 0 checks all.
     fn check_other_bases(&self) {
         const FAR: u16 = 8;
         let far = if self.cpu.0 == 0 { self.cpus } else { self.cpus.min(FAR) };
@@ -148,8 +146,7 @@ impl Program {
             }
             Cancel::Running if how == CancelKind::AndWait => due.clear(),
             // A callback of this timer is running. The cancel has removed the later armings. The
-            // arming that has fired stays in the list until its callback has called the oracle's
-            // `fire`.
+            // arming that has fired stays in the list until its callback has called `fire`.
             Cancel::Running if how == CancelKind::Once => {
                 due.truncate(usize::from(!record.running.get()));
             }

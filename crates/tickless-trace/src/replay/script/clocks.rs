@@ -2,8 +2,7 @@
 //!
 //! The replay's clock is the trace's clock, shifted such that the kernel's jiffies begin at
 //! multiples of the tick, and that the replay counts the same jiffies as the kernel, modulo the
-//! width of the wheel's coarsest buckets. So the wheel's buckets end at the same times as the
-//! kernel's.
+//! width of the wheel's coarsest buckets. So the wheel's buckets end when the kernel's do.
 //!
 //! The expiry of a high-resolution timer is on the clock for which the timer was set up. The
 //! records of expiries show that clock and the trace's clock, and so how far they are apart. A
@@ -84,8 +83,7 @@ impl Clocks {
     /// jiffies cannot be converted.
     ///
     /// The code that started the timer asked for a deadline at least `expires - now` ticks after
-    /// `at`. The result is the time that many ticks after `at`, moved into jiffy `expires` if it is
-    /// outside.
+    /// `at`. The result is the time that many ticks after `at`, moved into jiffy `expires`.
     pub(super) fn deadline(&self, at: Ns, now: Jiffy, expires: Jiffy) -> Option<Ns> {
         let clock = self.jiffies?;
         let ticks = clock.time(expires).since(clock.time(now));

@@ -1,6 +1,5 @@
 //! Infers operations that must have happened without a record: only where the records contradict
-//! each other without them. `docs/book/src/replay.md` has the rules, under "Operations without a
-//! record".
+//! each other without them. The rules: `docs/book/src/replay.md`, "Operations without a record".
 //!
 //! A tick that is late because its virtual CPU did not run is wrongly taken for a restarted one.
 //! That does not change the number of device writes, since a late interrupt is delivered when it
@@ -20,8 +19,7 @@ use tickless_core::time::{CpuId, Ns, Window};
 const TICK_LATE_MAX: Ns = Ns::from_ms(1);
 
 impl Writer {
-    /// Infers that a timer was restarted if it is still pending at `at`, though it should have
-    /// fired.
+    /// Infers that a timer was restarted if it is pending at `at`, though it should have fired.
     pub(super) fn infer_restart(&mut self, timer: u32, at: Ns) {
         let state = self.states[timer as usize];
         let (Known::Pending, Some(armed)) = (state.known, state.armed) else { return };
@@ -76,6 +74,7 @@ impl Writer {
         }
     }
 
+    /// Adds an arming that no record shows, unless inference is off.
     fn push_inferred(&mut self, at: Ns, inferred: Start) {
         if self.inference == Inference::Off {
             return;

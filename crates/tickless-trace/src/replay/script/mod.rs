@@ -84,8 +84,7 @@ pub(super) enum ItemKind {
     Interrupt {
         /// The current time that the interrupt handler read: `at` or a little later.
         now: Ns,
-        /// The earliest expiry of the timers that the interrupt expired; [`Ns::NEVER`] if it is not
-        /// known.
+        /// The earliest expiry of the timers that the interrupt expired; [`Ns::NEVER`] if unknown.
         due: Ns,
     },
 }
@@ -130,8 +129,7 @@ pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
 }
 
 /// Converts a trace to a script like [`write()`], but leaves out the operations on the CPUs' tick
-/// timers, and the interrupts that expired nothing else. Also returns when CPUs went idle and
-/// became busy.
+/// timers, and the interrupts that expired nothing else. Also returns when CPUs were idle.
 pub(super) fn write_without_ticks(trace: &Trace, inference: Inference) -> (Script, Vec<Turn>) {
     let writer = writer::Writer::new(trace, inference, Ticks::LeftOut);
     let turns = idle::find(trace, &writer.clocks);

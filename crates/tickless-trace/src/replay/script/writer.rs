@@ -67,6 +67,7 @@ struct Seen<'t> {
 }
 
 impl Writer {
+    /// Prepares the state of each timer and CPU: nothing is known of them yet.
     pub(super) fn new(trace: &Trace, inference: Inference, ticks: Ticks) -> Writer {
         let timers = Timers::number(trace);
         let clocks = Clocks::measure(trace, &timers);
@@ -94,6 +95,7 @@ impl Writer {
         }
     }
 
+    /// Turns the records into operations, in the order of their times.
     pub(super) fn write(mut self, trace: &Trace) -> Script {
         let paired = paired::find(trace, &self.timers);
         for (place, (record, is_paired)) in trace.records.iter().zip(paired).enumerate() {
@@ -112,8 +114,7 @@ impl Writer {
             self.leave(CpuId(cpu as u16));
         }
         // Interrupts were added when they ended: move them to where they began. The sort must be
-        // stable, because an inferred operation has the same record as the operation that it
-        // precedes.
+        // stable, because an inferred operation has the record of the operation that it precedes.
         self.script.items.sort_by_key(|item| (item.at, item.record));
         self.script
     }
@@ -165,6 +166,7 @@ impl Writer {
         self.start(seen, function, start);
     }
 
+    /// Follows the arming of a high-resolution timer, whose expiry may be on any clock.
     fn start_queue(&mut self, seen: Seen<'_>) {
         let Seen { record, timer, at } = seen;
         let Event::HrtimerStart { expires, soft_expires, function, was_armed, .. } = record.event
@@ -218,6 +220,7 @@ impl Writer {
         }
     }
 
+    /// Follows a cancel, of which the effect is unknown if the timer's state is.
     fn cancel(&mut self, Seen { record, timer, at }: Seen<'_>) {
         self.script.counts(timer).cancel += 1;
         if self.states[timer as usize].known == Known::Nothing {
@@ -228,6 +231,7 @@ impl Writer {
         self.push(record.cpu, at, Op::Cancel(timer));
     }
 
+    /// Follows an expiry. It shows that the timer was pending, even if no arming was recorded.
     fn expire(&mut self, seen: Seen<'_>) {
         let Seen { record, timer, at } = seen;
         self.script.counts(timer).expire += 1;
@@ -324,6 +328,7 @@ impl Writer {
         self.cpus[cpu.index()].interrupt = Some(Interrupt::new((at, self.place), ends));
     }
 
+    /// Ends the interrupt of a CPU, and adds it with the operations that were performed in it.
     fn leave(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         let Some(Interrupt { moment, now, due, ops, .. }) = state.interrupt.take() else { return };

@@ -58,8 +58,7 @@ impl BaseDevice {
         Rearm::Kick(cpu)
     }
 
-    /// Wakes the driver or event loop if it must check the deadline again. The caller holds no
-    /// lock.
+    /// Wakes the driver or event loop if it must check its deadline. The caller holds no lock.
     pub fn ring(&self) {
         match &self.own_loop {
             None => self.bell.ring(),

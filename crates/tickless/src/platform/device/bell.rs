@@ -22,8 +22,7 @@ pub struct DriverBell<W, R> {
     /// The driver's deadline, in ns of the host's clock. Written under the lock of the base.
     deadline: W,
     /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] plus the number of
-    /// rings that the driver has seen. Zero while the driver is awake, and after a thread has woken
-    /// it.
+    /// rings that the driver has seen. Zero while the driver is awake, and once it was woken.
     asleep: W,
 }
 

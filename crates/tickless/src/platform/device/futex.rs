@@ -1,6 +1,5 @@
 //! The default event device: a driver thread that waits on a futex until its next timer is due,
-//! with the smallest timer slack that the kernel offers. The default slack would add 50 µs to every
-//! expiry.
+//! with the smallest timer slack that the kernel offers. The default would add 50 µs to an expiry.
 //!
 //! A thread that programs the device stores the deadline and *rings*: it changes the futex word. It
 //! makes a system call, to wake the driver, only if the driver sleeps.

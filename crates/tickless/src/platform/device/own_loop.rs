@@ -70,6 +70,7 @@ impl LoopDevice {
         LoopDevice::new(Signal::Callback(on_rearm))
     }
 
+    /// A runtime's device: it polls `timer`, or a task of it waits if there is none.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn in_runtime(
         runtime: Arc<dyn Runtime>,

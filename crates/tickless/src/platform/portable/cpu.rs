@@ -22,6 +22,7 @@ thread_local! {
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
+/// Returns the number of this thread. Threads are numbered from 1 when they first ask.
 fn number() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if NUMBER.get() == 0 {

@@ -15,6 +15,7 @@ struct Slot {
 
 const SLOTS: usize = 64;
 
+/// Returns the slot that the waiters of a word share with those of other words.
 fn slot(word: &AtomicU32) -> &'static Slot {
     static ALL: [Slot; SLOTS] =
         [const { Slot { lock: Mutex::new(()), changed: Condvar::new() } }; SLOTS];
@@ -34,8 +35,7 @@ pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
     // Check the word under the slot's mutex, which `wake` takes, too. So a wakeup that comes after
     // this check finds the thread asleep, and is not lost.
     let mut guard = slot.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // A wakeup for another word of the slot must not end the wait: drivers would count it as an
-    // event.
+    // A wakeup for another word of the slot must not end the wait: drivers would count an event.
     while word.load(Ordering::SeqCst) == value {
         if until == Ns::NEVER {
             guard = slot.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);

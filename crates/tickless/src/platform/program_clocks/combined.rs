@@ -1,5 +1,4 @@
-//! Combined reading of a slow counter: one thread reads it, and all threads that wait get its
-//! value.
+//! Combined reading of a slow counter: one thread reads it, and all waiting threads get its value.
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::AtomicU64;
@@ -31,8 +30,7 @@ fn relax(round: u32) {
 }
 
 impl<C: Counter> Combined<C> {
-    /// Combines the readings of a counter. Reads it three times, to measure how long a reading
-    /// takes.
+    /// Combines the readings of a counter. Reads it three times, to measure how long that takes.
     pub fn new(counter: C) -> Combined<C> {
         let patience = patience_for(&counter);
         let relax: fn(u32) = relax;

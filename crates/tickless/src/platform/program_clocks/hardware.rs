@@ -1,5 +1,4 @@
-//! The counters of this machine that programs can use: the system's clocks, and PTP hardware
-//! clocks.
+//! The counters of this machine that programs can use: the system's clocks and PTP hardware clocks.
 
 use crate::platform::clock_error::OpenClockError;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -99,8 +98,7 @@ impl Counter for SystemClock {
     #[inline]
     fn read(&self) -> u64 {
         match (clock_gettime(self.id), self.id) {
-            // Reading these clocks never fails, so do not write `last`, whose cache line threads
-            // share.
+            // Reading these clocks never fails, so leave `last`, whose cache line is shared.
             (Ok(now), Self::MONOTONIC | Self::REALTIME | Self::BOOTTIME) => now,
             (reading, _) => self.last.record(reading),
         }
@@ -120,6 +118,7 @@ struct LastReading {
 }
 
 impl LastReading {
+    /// Returns a reading. If the clock could not be read, counts that and returns the last value.
     #[inline]
     fn record(&self, reading: io::Result<u64>) -> u64 {
         match reading {
@@ -156,8 +155,7 @@ fn clock_gettime(id: i32) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: a failed reading, as after the removal of a device, returns the last value and is
-    /// counted.
+    /// Goal: a failed reading, as after a device's removal, returns the last value and is counted.
     #[test]
     fn a_failed_reading_returns_the_last_value() {
         let last = LastReading::default();
