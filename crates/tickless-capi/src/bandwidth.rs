@@ -46,6 +46,7 @@ pub struct Quota {
 unsafe impl Grows for Quota {}
 
 impl Quota {
+    /// Applies the options of C to a builder. A zero keeps the default.
     fn apply<T>(&self, mut builder: BandwidthBuilder<T>) -> Outcome<BandwidthBuilder<T>> {
         let phase = phase(self.phase, self.phase_value)?;
         builder = builder.phase(phase.unwrap_or(Phase::Spread));

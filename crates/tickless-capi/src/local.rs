@@ -52,6 +52,7 @@ pub(crate) fn to_key(key: LocalKey) -> Key {
     Key::from_bits(key.bits)
 }
 
+/// Converts an error to the status for C, and keeps its text.
 #[cold]
 #[inline(never)]
 pub(crate) fn status_of(error: LocalError) -> Status {

@@ -49,6 +49,7 @@ impl<T, F> OneThread<T, F> {
         }
     }
 
+    /// Fails if another thread than the owner calls.
     #[inline]
     fn check_owner(&self, name: &str) -> Outcome {
         if self.owner.load(Ordering::Relaxed) == NUMBER.get() {

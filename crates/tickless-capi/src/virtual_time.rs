@@ -31,6 +31,7 @@ pub unsafe extern "C" fn tickless_timers_start_virtual(
 }
 
 impl Set {
+    /// Returns the clock that the program advances, or the error for C.
     fn virtual_time(&self) -> Outcome<&VirtualTime> {
         if slots::is_forked_child(&self.timers) {
             let what = "virtual time does not go on in a forked child; start new timers there";

@@ -54,6 +54,7 @@ impl Failure {
         Failure { exit: Exit::Usage, ..Failure::new(message) }
     }
 
+    /// Converts an error; a wrong request has the exit status of wrong arguments.
     pub fn lab(error: LabError) -> Failure {
         match error {
             LabError::Request { .. } => Failure::usage(error),

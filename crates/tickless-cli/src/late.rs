@@ -84,8 +84,7 @@ impl LateArgs {
         let end = waiting.pass(self.duration);
         recording.stop()?;
         let mut text = Vec::new();
-        // Write the trace as text and parse it: the text has notes about lost events, which the
-        // parser reports.
+        // Write the trace as text and parse that: it notes lost events, which the parser reports.
         recording.write("tickless late --watch", &mut text)?;
         Ok((Trace::parse("this machine", text.as_slice())?, end == End::Signal))
     }

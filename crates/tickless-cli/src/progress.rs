@@ -115,6 +115,7 @@ fn end(bar: &ProgressBar) {
     exit();
 }
 
+/// Cleans up what the process has left in the system, and exits as after Ctrl-C.
 fn exit() {
     const INTERRUPTED: i32 = 128 + 2;
     interrupt::clean();

@@ -63,6 +63,7 @@ fn seams<T: Timers>() -> impl Iterator<Item = i64> {
         .take_while(move |&delay| delay / tick <= 1 << 20)
 }
 
+/// Timers at and beside each seam, and two timers on both sides of one.
 fn edges<T: Timers>() -> Vec<Vec<Op>> {
     let exactly = |delay: i64| vec![arm(1, delay), advance(delay - 1), advance(1), Op::Sleep];
     let later = |delay: i64| vec![advance(one_tick::<T>()), arm(1, delay), Op::Sleep];
@@ -72,6 +73,7 @@ fn edges<T: Timers>() -> Vec<Vec<Op>> {
     each.chain(all.windows(2).map(two)).collect()
 }
 
+/// Timers at all seams at once, while time advances in steps of different length.
 fn cascades<T: Timers>() -> Vec<Vec<Op>> {
     let all: Vec<i64> = seams::<T>().collect();
     let timers = || all.iter().zip(0..).map(|(&delay, key)| arm(key, delay));
@@ -81,6 +83,7 @@ fn cascades<T: Timers>() -> Vec<Vec<Op>> {
     vec![steps(tick, 600), steps(63 * tick, 300), steps(1_000 * tick, 1_100), sleeps]
 }
 
+/// Timers that are armed just before the time reaches a seam.
 fn wraps<T: Timers>() -> Vec<Vec<Op>> {
     let near = |time: i64| {
         let tick = one_tick::<T>();
@@ -91,6 +94,7 @@ fn wraps<T: Timers>() -> Vec<Vec<Op>> {
     seams::<T>().filter(|&time| time >= 2 * one_tick::<T>()).map(near).collect()
 }
 
+/// A timer that is far away, beside one that is due soon.
 fn far<T: Timers>() -> Vec<Vec<Op>> {
     let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);
     let tick = one_tick::<T>();
@@ -107,6 +111,7 @@ fn far<T: Timers>() -> Vec<Vec<Op>> {
         .collect()
 }
 
+/// Timers whose deadline is now or has passed.
 fn past<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     [0, -1, -tick, -100 * tick, -1_000_000 * tick]
@@ -117,6 +122,7 @@ fn past<T: Timers>() -> Vec<Vec<Op>> {
         .collect()
 }
 
+/// Timers that are armed for earlier than those that were armed before them.
 fn earlier<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let behind =
@@ -131,6 +137,7 @@ fn earlier<T: Timers>() -> Vec<Vec<Op>> {
     lates().map(behind).chain(lates().map(moved)).collect()
 }
 
+/// Timers that are pushed out, one of them again and again.
 fn pushed<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let out = |key, delay| Op::PushOut { key, delay };
@@ -143,6 +150,7 @@ fn pushed<T: Timers>() -> Vec<Vec<Op>> {
         .collect()
 }
 
+/// Timers beside others that were cancelled, which leave empty slots.
 fn after_cancels<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let some = |far: i64| {
@@ -168,6 +176,7 @@ fn cancels_inside<T: Timers>() -> Vec<Vec<Op>> {
         .collect()
 }
 
+/// A callback arms its own timer or another one.
 fn arms_inside<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let history = |other, delay: i64, by: i64| {
@@ -181,6 +190,7 @@ fn arms_inside<T: Timers>() -> Vec<Vec<Op>> {
         .collect()
 }
 
+/// A pending timer is armed again, for later, earlier or the same time.
 fn twice<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     [(5, 9), (9, 5), (5, 5), (5, 1_000), (1_000, 5)]
@@ -190,6 +200,7 @@ fn twice<T: Timers>() -> Vec<Vec<Op>> {
         .to_vec()
 }
 
+/// While the time does not change, no timer may fire.
 fn standstill<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let still = vec![advance(0); 5];
@@ -204,6 +215,7 @@ fn standstill<T: Timers>() -> Vec<Vec<Op>> {
     seams::<T>().map(history).collect()
 }
 
+/// The time jumps far ahead.
 fn jumps<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);

@@ -62,6 +62,7 @@ pub(crate) fn one_tick<T: Timers>() -> i64 {
     i64::try_from(T::GRANULARITY.max(1)).unwrap_or(i64::MAX)
 }
 
+/// Draws a delay, often near powers of 64 or 256 ticks, where wheels have their seams.
 fn delay<T: Timers>(rng: &mut Rng, scale: u32) -> i64 {
     let tick = one_tick::<T>();
     let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);

@@ -40,6 +40,7 @@ impl<T: Timers> Judge<T> {
         self.pending.len()
     }
 
+    /// Notes from when until when the timer may fire, and its place in the order of firing.
     pub(crate) fn arm(&mut self, key: u32, deadline: u64) {
         let (first, last) = T::may_fire(self.now, deadline).into_inner();
         self.armings += 1;
@@ -53,6 +54,7 @@ impl<T: Timers> Judge<T> {
         self.pending.insert(key, Pending { first, last, place });
     }
 
+    /// Forgets the timer. `returned` is whether the cancel claims that it was pending.
     #[expect(clippy::fn_params_excessive_bools, reason = "the result of the call")]
     pub(crate) fn cancel(&mut self, key: u32, returned: bool) -> Result<(), Fault> {
         let was_pending = self.pending.remove(&key).is_some();
@@ -69,6 +71,7 @@ impl<T: Timers> Judge<T> {
         self.fired = None;
     }
 
+    /// Checks that a timer that fires is pending, not early, and in order.
     pub(crate) fn fire(&mut self, key: u32) -> Result<(), Fault> {
         let now = self.now;
         let Some(Pending { first, place, .. }) = self.pending.remove(&key) else {
@@ -89,8 +92,7 @@ impl<T: Timers> Judge<T> {
         }
     }
 
-    /// Returns a timer that must have fired by now: its key, and the latest time at which it was
-    /// allowed to fire.
+    /// Returns a timer that must have fired by now: its key, and when at the latest it had to.
     pub(crate) fn overdue(&self) -> Option<(u32, u64)> {
         let first = self.most_urgent()?;
         (first.1 <= self.now).then_some(first)

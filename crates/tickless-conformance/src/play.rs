@@ -18,6 +18,7 @@ pub fn play<T: Timers>(ops: &[Op]) -> Result<(), Fault> {
     play_and_record::<T>(ops, None)
 }
 
+/// Plays a history on new timers. A panic is a fault too. `calls` receives the calls as code.
 pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: Option<&Calls>) -> Result<(), Fault> {
     catch_unwind(AssertUnwindSafe(|| {
         let mut player = Player::<T>::new(calls);
@@ -126,6 +127,7 @@ impl<'a, T: Timers> Player<'a, T> {
         self.state.get_mut().judge.next_event(next)
     }
 
+    /// Lets all pending timers fire.
     fn finish(&mut self) -> Result<(), Fault> {
         while self.state.get_mut().judge.count() > 0 {
             self.sleep()?;
@@ -135,6 +137,7 @@ impl<'a, T: Timers> Player<'a, T> {
 }
 
 impl<T: Timers> State<'_, T> {
+    /// Judges an expiry, and does what the history has for this timer's callback.
     fn fire(&mut self, timers: &mut T, key: u32) {
         let result = self.judge.fire(key).and_then(|()| {
             let (now, later) = self.reactions.drain(..).partition(|&(reacting, _)| reacting == key);

@@ -96,6 +96,7 @@ pub fn check<T: Timers + 'static>(effort: Effort) -> Report {
     }
 }
 
+/// Plays the histories of a check. The first that fails is shortened, and becomes a test.
 fn judge<T: Timers>(histories: impl IntoIterator<Item = Vec<Op>>) -> Verdict {
     let mut count = 0;
     for history in histories {
@@ -109,6 +110,7 @@ fn judge<T: Timers>(histories: impl IntoIterator<Item = Vec<Op>>) -> Verdict {
     if count == 0 { Verdict::NotOffered } else { Verdict::Kept { histories: count } }
 }
 
+/// Runs a check on a thread of its own, and gives up after the time limit.
 fn within(effort: Effort, run: impl FnOnce() -> Verdict + Send + 'static) -> Verdict {
     on_a_thread(effort.limit, run).unwrap_or_else(|| Verdict::Broken {
         fault: Fault::Hung { seconds: effort.limit.as_secs() },

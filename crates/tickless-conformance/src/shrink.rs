@@ -21,6 +21,7 @@ pub fn shrink<T: Timers>(ops: Vec<Op>, fault: Fault) -> (Vec<Op>, Fault) {
     }
 }
 
+/// Removes parts of the history, in halves first, as long as it still fails.
 fn remove(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) {
     let mut length = best.0.len().div_ceil(2);
     while length > 0 {

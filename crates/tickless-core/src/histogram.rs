@@ -29,6 +29,7 @@ impl Histogram {
         self.count_ns(Ns::from_duration(took));
     }
 
+    /// Counts a duration in the bucket of its power of two.
     #[inline]
     pub(crate) fn count_ns(&mut self, took: Ns) {
         // Limited to the lower bound of the last bucket, so that the shift below cannot overflow.

@@ -274,8 +274,7 @@ impl Device {
             return Rearm::Keep;
         }
         let nearest = self.limits.clamp(expiry, now);
-        // The device already fires as soon as its limits allow, so programming it again would only
-        // delay the event (R8).
+        // The device already fires as soon as its limits allow: programming it would delay it (R8).
         if expiry < self.armed && self.armed <= nearest {
             self.phase = Phase::Forced;
             return Rearm::Keep;

@@ -39,8 +39,7 @@ pub trait Word: Send + Sync {
         current
     }
 
-    /// Adds `value`, and wraps around at the end of the range. Returns the value that the word
-    /// held.
+    /// Adds `value`, and wraps around at the end of the range. Returns the value that it held.
     #[inline]
     fn add(&self, value: u64, order: Ordering) -> u64 {
         let mut current = self.load(Ordering::Relaxed);

@@ -17,8 +17,7 @@ pub fn clean_by(cleaner: fn()) {
     }
 }
 
-/// Calls the registered functions in the reverse order of their registration. The program must exit
-/// right after it.
+/// Calls the registered functions in reverse order. The program must exit right after it.
 pub fn clean() {
     let cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     cleaners.iter().rev().for_each(|cleaner| cleaner());

@@ -140,6 +140,7 @@ impl Lines {
         }
     }
 
+    /// Returns a line that no cache has.
     pub(crate) fn allocate(&mut self) -> LineId {
         if let Some(line) = self.free.pop() {
             return line;
@@ -370,6 +371,7 @@ impl Lines {
     }
 }
 
+/// Returns where a CPU's caches are. `bit` is its core among those of the socket.
 fn place(topology: Topology, cpu: CpuId) -> Place {
     let core = topology.core(cpu);
     let bit = 1 << (core % topology.cores_per_socket).min(63);

@@ -46,8 +46,7 @@ pub fn work(amount: Ps) {
     work_until(amount, Ps::NEVER);
 }
 
-/// Simulates a computation as [`work`] does, but ends it at the time `limit`. Returns the work that
-/// is left.
+/// Simulates a computation as [`work`] does, but ends it at the time `limit`. Returns the rest.
 pub fn work_until(amount: Ps, limit: Ps) -> Ps {
     let mut left = amount;
     while left > Ps::ZERO && clock() < limit {

@@ -204,6 +204,7 @@ impl Cpu {
         std::mem::replace(&mut self.watched, Watched::NONE)
     }
 
+    /// Ends a waiting loop, because another CPU has written the line that the loop reads.
     pub(crate) fn wake_from_spinning(&mut self, lost_copy: Ps, at: Ps) {
         self.lost_copy = Some(lost_copy);
         self.clock = self.clock.max(at);

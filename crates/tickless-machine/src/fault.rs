@@ -15,7 +15,6 @@ pub trait Faults {
     /// another virtual machine. During that time the CPU does nothing and takes no interrupt.
     fn steal(&mut self, now: Ns) -> Ns;
 
-    /// Returns what the cycle counters of all CPUs show at the time `at`. The result never
-    /// decreases as `at` grows.
+    /// Returns what the cycle counters of all CPUs show at the time `at`. It never goes back.
     fn clock(&mut self, at: Ns) -> Ns;
 }

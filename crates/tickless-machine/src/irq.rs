@@ -93,6 +93,7 @@ impl Drop for Masked {
     }
 }
 
+/// Handles the interrupts that are due, though the caller has disabled them.
 pub(crate) fn enable_briefly() {
     let masked = with_cpu(|cpu| std::mem::take(&mut cpu.masked)).unwrap_or(0);
     deliver();

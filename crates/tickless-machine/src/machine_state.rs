@@ -204,13 +204,13 @@ impl MachineState {
         self.cpus.get_mut(self.running?)
     }
 
-    /// Returns what the running CPU's cycle counter shows. An injected fault can make the counter
-    /// show a wrong time.
+    /// Returns what the running CPU's cycle counter shows. A fault can make it show a wrong time.
     pub(crate) fn cycle_counter(&mut self) -> Ns {
         let now = self.cpu().map_or(Ns::ZERO, |cpu| cpu.clock.to_ns());
         self.faults.as_mut().map_or(now, |faults| faults.clock(now))
     }
 
+    /// Counts an event, and adds its time and CPU to the digest by which runs are compared.
     #[inline]
     pub(crate) fn count(&mut self, cpu: usize) {
         self.events += 1;
@@ -231,8 +231,7 @@ impl MachineState {
         }
     }
 
-    /// Returns the cache line of a word. Assigns a line if the word is accessed on this machine for
-    /// the first time.
+    /// Returns the cache line of a word. Assigns a line on the word's first access.
     #[inline]
     pub(crate) fn line(&mut self, place: &WordSlot, sharing: LineSharing) -> LineId {
         let seen = place.0.load(Ordering::Relaxed);

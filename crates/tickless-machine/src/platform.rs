@@ -62,8 +62,7 @@ unsafe impl Platform for Sim {
         act::relax_for(WaitsFor::Others);
     }
 
-    /// Waits until another CPU writes to the word's cache line. No thread is blocked: only
-    /// simulated time passes.
+    /// Waits until another CPU writes to the word's cache line. Only simulated time passes.
     fn park(&self, word: &SimWord, value: u32) {
         if word.count(Ordering::Acquire) == value {
             act::relax_for(WaitsFor::Others);
@@ -106,8 +105,7 @@ pub struct SimWord {
 }
 
 impl SimWord {
-    /// Evicts the word's cache line from all caches, as the instruction `clflush` does. That takes
-    /// no simulated time.
+    /// Evicts the word's cache line from all caches, like `clflush`. That takes no simulated time.
     pub fn flush(&self) {
         with(|machine| {
             let line = machine.line(&self.place, LineSharing::Neighbours);

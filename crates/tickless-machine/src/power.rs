@@ -65,8 +65,7 @@ impl MachineState {
 }
 
 impl MachineState {
-    /// The current speed of each busy thread of this CPU's core, relative to a thread that is alone
-    /// on its core.
+    /// The current speed of each busy thread of this CPU's core, relative to one alone on a core.
     pub(crate) fn rate(&self, cpu: usize) -> f64 {
         let busy = self.busy[self.costs.topology.core(CpuId(cpu as u16)) as usize].max(1);
         let rates = &self.costs.smt_rates;
@@ -74,6 +73,7 @@ impl MachineState {
         all / f64::from(busy)
     }
 
+    /// A CPU stops working: its siblings become faster.
     pub(crate) fn leave_core(&mut self, cpu: usize) {
         self.meter(cpu);
         let core = self.costs.topology.core(CpuId(cpu as u16)) as usize;
@@ -81,6 +81,7 @@ impl MachineState {
         self.rescale(cpu);
     }
 
+    /// A CPU begins to work: its siblings become slower.
     pub(crate) fn join_core(&mut self, cpu: usize) {
         self.meter(cpu);
         self.busy[self.costs.topology.core(CpuId(cpu as u16)) as usize] += 1;

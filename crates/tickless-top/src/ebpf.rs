@@ -194,6 +194,7 @@ impl Ebpf {
         self.names.iter().filter_map(of).sum()
     }
 
+    /// Reads the counters of the eBPF programs.
     pub fn snapshot(&mut self) -> Result<Snapshot, CountError> {
         self.poll();
         let at = time(ClockId::Monotonic);
@@ -224,6 +225,7 @@ impl Ebpf {
         map.try_into().and_then(read).map_err(|error: MapError| unreadable(&error))
     }
 
+    /// Converts the words of a row: see `struct row` in `bpf/top.bpf.c`.
     fn row(&mut self, words: &RowWords) -> Row {
         let [function, process, arms, cancels, halves, rearms, expiries, idle_wakeups, writes, ..] =
             *words;
@@ -289,6 +291,7 @@ fn is_locked_down() -> bool {
     lockdown.contains("[confidentiality]")
 }
 
+/// Returns an error's text with the texts of its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -36,6 +36,7 @@ pub struct Distances {
 }
 
 impl Distances {
+    /// Counts a distance (from arming to deadline) in the place of its power of two.
     pub fn add(&mut self, ns: u64) {
         let place = ((ns | 1).ilog2() as usize).saturating_sub(10).min(DISTANCES - 1);
         self.counts[place] += 1;

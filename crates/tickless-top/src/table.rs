@@ -136,6 +136,7 @@ impl Group {
         Group { process: process.to_string(), family, counts, main: (0, String::new()) }
     }
 
+    /// Adds counts. The function with the most operations becomes the main one.
     fn add(&mut self, counts: &Counts, family: Family, function: &str) {
         self.counts = self.counts.plus(counts);
         if self.family != family {
@@ -177,8 +178,7 @@ fn periods(
     after: &Snapshot,
     places: &HashMap<usize, RowKey>,
 ) -> HashMap<RowKey, Vec<Period>> {
-    // For each callback, the timers and threads that expired in the interval: (period, last
-    // deadline, index of the row).
+    // For each callback, what expired in the interval: (period, last deadline, index of the row).
     let mut of_function: HashMap<&str, Vec<(u64, u64, usize)>> = HashMap::new();
     for (at, source) in after.sources.iter().enumerate() {
         let last = before.sources.get(at).map_or(0, |source| source.vote.last);

@@ -224,8 +224,7 @@ impl Watch {
     }
 }
 
-/// A control group in a trace. `tickless record --events quota` adds a line for each of them after
-/// the events.
+/// A control group in a trace. `tickless record --events quota` adds a line for each at the end.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     pub path: String,

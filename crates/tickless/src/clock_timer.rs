@@ -326,8 +326,7 @@ impl OnStep for Inner {
     /// Rearms the timer after a clock was set, if its deadline is on its own clock.
     fn convert_deadline(&self) {
         let state = locked(&self.state.armed);
-        // If the timer has a deadline but is not active, it was cancelled while its callback ran:
-        // do not arm it.
+        // If it has a deadline but is not active, it was cancelled in its callback: do not arm it.
         if matches!(*state, Armed::Own(_)) && self.timer.is_active() {
             // An error means that the timer was shut down concurrently.
             let _ = self.start(*state);

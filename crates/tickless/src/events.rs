@@ -57,8 +57,7 @@ pub(crate) fn fired<P: Platform>(label: impl Fn() -> &'static str, firing: &Firi
     event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = firing.late.0);
 }
 
-/// Reports that a timer fired late by more than
-/// [`Builder::slow_after`](crate::Builder::slow_after).
+/// Reports that a timer was late by more than [`Builder::slow_after`](crate::Builder::slow_after).
 pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>, by: Ns) {
     event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);
 }

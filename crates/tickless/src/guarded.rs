@@ -59,8 +59,7 @@ impl<T> CallbackLock<T> {
 }
 
 impl<T: ?Sized> CallbackLock<T> {
-    /// Waits until the lock is free and takes it. It is not recursive: a thread that already holds
-    /// it waits forever.
+    /// Waits until the lock is free and takes it. A thread that already holds it waits forever.
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn lock(&self) -> impl DerefMut<Target = T> {
         let guard = match self.mutex.try_lock() {

@@ -103,8 +103,7 @@ impl Timers {
 }
 
 impl Periodic {
-    /// Makes a periodic timer from a precise one and its state. The callback of `timer` must call
-    /// [`pass`] with `run`.
+    /// Makes a periodic timer of a precise one, whose callback must call [`pass`] with `run`.
     pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }

@@ -32,8 +32,7 @@ pub struct PeriodSlot<F> {
     run: Mutex<Run>,
 }
 
-/// What the core calls for a periodic timer in a slot: updates the timer's `Run` and calls the
-/// program's callback.
+/// What the core calls for a periodic timer in a slot: updates its `Run` and calls the callback.
 #[derive(Debug)]
 struct Beat<F> {
     run: NonNull<Mutex<Run>>,
@@ -166,8 +165,7 @@ pub fn is_forked_child(timers: &Timers) -> bool {
     timers.shared.is_forked_child()
 }
 
-/// Returns how many timers keep this set alive. Exact only if no thread creates or drops a timer
-/// during the call.
+/// Returns how many timers keep this set alive. Exact only if no thread creates or drops any.
 pub fn users(timers: &Timers) -> usize {
     timers.shared.users.count()
 }

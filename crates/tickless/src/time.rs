@@ -43,8 +43,7 @@ struct Anchor {
 /// Returns the pair of readings that all conversions of this process use. The system's clock is
 /// read last, so a converted deadline of `std` is late by the time in between, and never early.
 fn anchor() -> Anchor {
-    // Not a `OnceLock`: if the process forks while another thread initialises it, the child would
-    // wait forever.
+    // Not a `OnceLock`: after a fork while a thread initialises it, the child would wait forever.
     static ANCHOR: PerProcess<Anchor> = PerProcess::new();
     let read_clocks = || Anchor { std: time::Instant::now(), own: system_now().into() };
     ANCHOR.get(|_| true, || Some(read_clocks())).copied().unwrap_or_else(read_clocks)

@@ -54,8 +54,7 @@ impl Timers {
     }
 
     /// Returns why the timers use the system's clock instead of the CPU's counter, from the start
-    /// or since the counter became unsteady; `None` if they do not, or if the program chose the
-    /// clock.
+    /// or since that became unsteady; `None` if they do not, or if the program chose the clock.
     pub fn clock_fallback(&self) -> Option<Fallback> {
         self.shared.bases.platform().clock.fallback()
     }
@@ -94,8 +93,7 @@ impl Timers {
         Ok(moved)
     }
 
-    /// Puts a base into use again. Timers that are armed later may go to it; others do not move
-    /// back.
+    /// Puts a base into use again. Timers that are armed later may go to it; others do not return.
     ///
     /// # Errors
     ///

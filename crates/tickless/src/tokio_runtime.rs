@@ -1,5 +1,4 @@
-//! The timers of tokio's runtimes, and the choice of timers by the context in which the caller
-//! runs.
+//! The timers of tokio's runtimes, and the choice of timers by the context in which a caller runs.
 //!
 //! Each runtime has one set of timers with one base, and a timerfd in tokio's reactor, which fires
 //! them. While the program moves the runtime's clock (`tokio::time::pause`), a task fires them

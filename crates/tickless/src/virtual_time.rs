@@ -259,6 +259,7 @@ impl VirtualTime {
         self.step_clocks(&clocks, by);
     }
 
+    /// Sets clocks forwards or backwards, and fires the timers that are due by that.
     fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
         self.refuse_in_child();
         bases.iter().for_each(|&base| self.inner.clock.steps.step(base, by_ns));
@@ -298,6 +299,7 @@ impl VirtualTime {
         Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
     }
 
+    /// Advances from expiry to expiry up to a time. Only sets the time if `moving` is `None`.
     fn move_to(&self, to: Instant, moving: Option<Moving<'_>>) {
         let Some(mut moving) = moving else { return self.set(to) };
         self.expire(&mut moving);
@@ -349,6 +351,7 @@ impl VirtualTime {
     }
 }
 
+/// Returns the bases of all sets on this clock.
 fn bases(all: &[Timers]) -> impl Iterator<Item = (&Timers, CpuId)> {
     all.iter().flat_map(|timers| {
         (0..timers.shared.bases.count()).map(move |base| (timers, CpuId(base as u16)))

@@ -111,6 +111,7 @@ impl output::Results for Comparison {
     }
 }
 
+/// Describes how much a figure changed, in brackets if the change does not count.
 fn moved(change: &Change) -> String {
     let by = match change.percent {
         Some(percent) => format!("{percent:+.1} %"),

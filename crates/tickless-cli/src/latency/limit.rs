@@ -1,5 +1,4 @@
-//! The bounds that the option `--limit` sets: `p99=200us` for all ways to sleep, or
-//! `hrtimer.p99=200us` for one.
+//! The bounds that the option `--limit` sets: `p99=200us` for all sleepers, or `hrtimer.p99=200us`.
 
 use crate::duration::parse_with_unit;
 use std::fmt;

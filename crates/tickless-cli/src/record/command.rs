@@ -46,6 +46,7 @@ impl Waiting {
         Waiting { happened, tell }
     }
 
+    /// Waits for a time, or until a signal comes or the command ends.
     pub(crate) fn pass(&self, duration: Duration) -> End {
         match self.happened.recv_timeout(duration) {
             Ok(_) => End::Signal,

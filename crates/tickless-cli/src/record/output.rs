@@ -1,5 +1,4 @@
-//! The file into which a recording is written: text, compressed with gzip if its name ends in
-//! `.gz`, or a `trace.dat`.
+//! The file of a recording: text, compressed with gzip if its name ends in `.gz`, or a `trace.dat`.
 
 use crate::command::Failure;
 use flate2::{Compression, write::GzEncoder};

@@ -94,8 +94,7 @@ const ROLES: [(Role, &str); 4] = [
     (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
 ];
 
-/// Writes medians as a table, with as many columns side by side as fit a line. The name of a figure
-/// has its unit.
+/// Writes medians as a table, with as many columns as fit a line. A figure's name has its unit.
 fn grid(rows: &Grid<'_>, out: &mut dyn Write) -> io::Result<()> {
     let text = |cell: &Cell| format!("{}{}", figure(cell.value), verdict(cell));
     let name = |cell: &Cell| cell.id.rsplit('.').next().unwrap_or_default().replace('_', " ");

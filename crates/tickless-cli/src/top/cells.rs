@@ -14,6 +14,7 @@ pub(super) fn header(by: By) -> Vec<&'static str> {
     header
 }
 
+/// Returns the index of the first column with numbers.
 pub(super) fn numbers_from(by: By) -> usize {
     match by {
         By::Process => 1,
@@ -59,6 +60,7 @@ pub(super) fn command(pid: u32) -> Option<String> {
     Some(line.chars().map(|c| if c.is_control() { '?' } else { c }).collect())
 }
 
+/// Formats a period, with the number of timers that have it, and a mark if some expire together.
 fn period(Period { period_ns, timers, meeting }: &Period) -> String {
     let many = if *timers > 1 { format!("x{timers}") } else { String::new() };
     let meet = if *meeting > 0 { "!" } else { "" };

@@ -130,6 +130,7 @@ impl WarpArgs {
         self.report || self.output.is_some() || self.format != Format::Table
     }
 
+    /// Writes the requested reports about where the program waited.
     fn show(&self, outcome: &Outcome) -> Result<(), Failure> {
         let Some(report) = &outcome.report else { return Ok(()) };
         if let Some(path) = &self.html {

@@ -25,6 +25,7 @@ unsafe extern "C" {
 /// The number of the system call on x86-64 and on others.
 const CLOCK_GETTIME: c_long = if cfg!(target_arch = "x86_64") { 228 } else { 113 };
 
+/// Replaces the C library's function, so that peers see the time of the test.
 #[unsafe(no_mangle)]
 extern "C" fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int {
     if let Ok(Some(now)) = NOW.try_with(Cell::get) {

@@ -72,6 +72,7 @@ impl LazyHeap {
     /// Garbage that is not worth a sweep.
     const GARBAGE_MIN: usize = 1024;
 
+    /// Removes the entries of cancelled timers when they are more than half of the heap.
     fn sweep(&mut self) {
         if self.heap.len() > 2 * self.armed + Self::GARBAGE_MIN {
             let timers = &self.timers;

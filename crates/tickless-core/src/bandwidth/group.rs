@@ -30,8 +30,7 @@ pub struct Group {
     /// How many members in `waiting` have left.
     stale: usize,
     batch_left: u32,
-    /// When the next batch of waiting members may be released, once all members of the current
-    /// batch have been released.
+    /// When the next batch of waiting members may be released, after all of the current batch.
     batch_at: Ns,
     /// The amount that callers could take without a lock when [`Group::open`] was last called.
     opened: u64,

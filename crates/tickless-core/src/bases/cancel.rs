@@ -58,8 +58,7 @@ pub struct Occupied {
 /// How a synchronous cancel waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// The canceller checks about a hundred times whether the callback has returned, which takes a
-    /// few microseconds.
+    /// The canceller checks about a hundred times whether the callback has returned, for a few us.
     Spinning,
     /// It sleeps until the callback has returned.
     Parked,
@@ -102,8 +101,7 @@ impl<P: Platform> Bases<P> {
         self.disarm(timer, Operation::Shutdown)
     }
 
-    /// Cancels a timer and waits until its callback runs nowhere (X1). Returns what the call found
-    /// before it waited.
+    /// Cancels a timer and waits until its callback runs nowhere (X1). Returns what it found first.
     ///
     /// If the callback is not running, this costs as much as [`cancel`](Bases::cancel). Neither
     /// that callback nor a thread for which it waits may call this, because the wait would not end:

@@ -25,8 +25,7 @@ pub enum IfPending {
     Rearm,
     /// Rearms the timer only if its deadline moves earlier (Linux's `timer_reduce`).
     Reduce,
-    /// Leaves the timer as it is, so that a callback that arms its own timer does not undo a start
-    /// by another thread.
+    /// Leaves the timer as it is: a callback that arms its own timer does not undo another start.
     Leave,
 }
 

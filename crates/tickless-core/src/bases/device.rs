@@ -38,8 +38,7 @@ impl<P: Platform> Bases<P> {
         self.finish(state, left);
     }
 
-    /// Programs the device if necessary, under the base's lock. Returns what the caller must do
-    /// after it has unlocked.
+    /// Programs the device if necessary, under the base's lock. Returns what to do after unlocking.
     #[inline]
     pub(crate) fn carry_out(&self, cpu: CpuId, rearm: Rearm) -> Rearm {
         match rearm {

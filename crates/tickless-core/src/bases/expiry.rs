@@ -470,8 +470,7 @@ fn begin<P: Platform, L: Family<P>>(timer: TimerRef<P, L>, base: &Base<P>, runne
     timer.set_life(timer.life(Ordering::Relaxed).idle());
 }
 
-/// Rearms a timer as its callback requested. Leaves the device alone: the runner programs it when
-/// it ends (R5).
+/// Rearms a timer as its callback requested. Leaves the device to the runner's end (R5).
 fn restart<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,

@@ -55,6 +55,7 @@ pub enum CallbackResult {
 }
 
 impl<P: Platform> Firing<P> {
+    /// Describes an expiry: `now` is when it was found, `place` where the timer was on the wheel.
     #[inline(always)]
     pub(super) fn of<L: Link>(
         timer: TimerRef<P, L>,

@@ -109,6 +109,7 @@ impl<W: Word> Line<W> {
         Some(segment)
     }
 
+    /// Returns the segment in the words. `head` has the fraction of its start in the lower half.
     fn current(&self, head: u64) -> Segment {
         Segment {
             source: SourceId(self.source.load(Ordering::Relaxed) as u8),

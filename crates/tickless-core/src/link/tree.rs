@@ -232,8 +232,7 @@ impl QueueRef {
         unsafe { (*self.fields()).up = up }
     }
 
-    /// Returns the node's content: the `UnsafeCell` is the link's first field, and has the address
-    /// of its content.
+    /// Returns the node's content: the `UnsafeCell` is the link's first field, and has its address.
     #[inline]
     fn fields(self) -> *mut Fields {
         self.0.as_ptr().cast()

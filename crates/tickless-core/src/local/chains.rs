@@ -49,8 +49,7 @@ pub(super) struct Chains {
     /// A bit for each chain that is not empty.
     occupied: Vec<u64>,
     reading: usize,
-    /// The slot numbers that remain in the first chunk of the chain that is read, once some have
-    /// been popped.
+    /// The slot numbers that remain in the first chunk of the chain that is read, after some pops.
     batch: Batch,
     /// The number of the chunk whose slot numbers are in `batch`, or `NO_CHUNK` while none of the
     /// first chunk's slot numbers has been popped.

@@ -183,6 +183,7 @@ impl<T> FixedTimeouts<T> {
         self.start_slow(key)
     }
 
+    /// Starts a timer that is on no chain.
     #[inline(never)]
     fn start_slow(&mut self, key: FixedKey) -> Result<(), LocalError> {
         let class = self.class_of(key).ok_or(LocalError::NoSuchTimer)?;

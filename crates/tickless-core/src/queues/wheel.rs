@@ -148,8 +148,7 @@ pub struct Wheel {
     /// or live (see `Level`) count.
     next_mark: u64,
     lists: WheelLists,
-    /// The lengths of this and the next array are powers of two, so that a masked index needs no
-    /// bounds check.
+    /// The lengths of this and the next array are powers of two: a masked index needs no check.
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
     /// One element for each level.
     levels: [Level; LEVELS.next_power_of_two()],

@@ -22,8 +22,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// No limits on deadlines. As in Linux, a handler makes at most 3 passes and backs off for at
-    /// most 100 ms.
+    /// No limits on deadlines. As in Linux, at most 3 passes of a handler and 100 ms of back-off.
     pub const NONE: Limits = Limits {
         min_delta: Ns::ZERO,
         max_delta: Ns::NEVER,

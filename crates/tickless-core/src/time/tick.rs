@@ -38,6 +38,7 @@ impl Tick {
         if is_short || is_long { None } else { Some(Tick::unchecked(ns)) }
     }
 
+    /// Makes a tick, with the multiplier by which division by its length is a multiplication.
     const fn unchecked(ns: u64) -> Tick {
         // `1 << shift` is half of the least power of two that is not below the length. It is less
         // than the length, so that the multiplier fits in 64 bits.

@@ -227,8 +227,7 @@ impl Table {
     }
 }
 
-/// Returns the policies of a table: if it names none, all of them in a simulation, and the usual
-/// ones otherwise.
+/// Returns the policies of a table: if it names none, all in a simulation, else the usual ones.
 fn policies(kind: Kind, axes: &Axes) -> &[ReplayPolicy] {
     match (kind, axes.policies.as_slice()) {
         (Kind::Replay | Kind::Project, []) => &ReplayPolicy::DEFAULT,

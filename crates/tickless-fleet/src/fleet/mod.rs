@@ -100,8 +100,7 @@ impl Spread {
 }
 
 impl Differs {
-    /// Finds the number in which a machine is farthest from the median; `None` if it has the median
-    /// of every number.
+    /// Finds the number in which a machine is farthest from the median; `None` if there is none.
     fn of(machine: &Machine, figures: &Figures, quantiles: &[Spread]) -> Option<Differs> {
         let far = |(figure, spread): (&Figure, &Spread)| {
             let value = (figure.of)(figures);

@@ -85,6 +85,7 @@ impl Shares {
         ]
     }
 
+    /// Returns the part of the timer code that takes the most time.
     fn largest(&self) -> Limit {
         let largest = self.parts().into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
         let (what, percent) = largest.unwrap_or(("nothing", 0.0));

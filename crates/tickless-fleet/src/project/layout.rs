@@ -159,6 +159,7 @@ impl Layout {
     }
 }
 
+/// Returns the slots of the timers that are pending at a time, each with its arming.
 fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Arming)> {
     let timers = &streams.homes[source.index()];
     let pending = streams.pending(source, at).into_iter();

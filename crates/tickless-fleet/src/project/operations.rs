@@ -95,8 +95,7 @@ impl Home {
 }
 
 impl Strand {
-    /// Returns a range of operations that includes all that were recorded in this interval, and
-    /// possibly others.
+    /// Returns a range of operations that includes all recorded in this interval, possibly others.
     pub(super) fn around(&self, recorded: &Range<Ns>) -> &[Operation] {
         // An operation is performed at its recorded time or up to `CATCHES_UP` later, and the list
         // is sorted by the time of performing.

@@ -194,12 +194,14 @@ impl Run {
         *self.clock.borrow_mut() = SharedClock::new(policy).map(Rc::new);
     }
 
+    /// Begins to count, on one CPU.
     fn begin(&self, cpu: CpuId) {
         self.measured.set(true);
         let device = self.device(cpu);
         self.before.borrow_mut()[cpu.index()] = device;
     }
 
+    /// Ends the counting on one CPU.
     fn end(&self, cpu: CpuId) {
         let device = self.device(cpu).since(self.before.borrow()[cpu.index()]);
         let mut counts = self.counts.borrow_mut();

@@ -216,6 +216,7 @@ impl Index {
         Ok(())
     }
 
+    /// Reads where each result of a part is. Fails if two parts have a result of one cell.
     fn read_part(&mut self, folder: &Folder, path: PathBuf) -> Result<(), SweepError> {
         let part = self.parts.len();
         self.parts.push(path.clone());
@@ -255,6 +256,7 @@ impl Index {
         }
     }
 
+    /// Reads a result from its part.
     pub(super) fn outcome(&self, place: CellLocation) -> Result<Outcome, SweepError> {
         let path = &self.parts[place.part];
         let file = File::open(path).map_err(at(path))?;

@@ -109,8 +109,7 @@ pub struct RecordedTimers {
 }
 
 impl RecordedTimers {
-    /// Replays the recording under each policy for programming the timer device. Takes some
-    /// microseconds for each event.
+    /// Replays the recording under each policy for the timer device. Takes some us for each event.
     pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
         let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
         RecordedTimers { trace, summary, threads }

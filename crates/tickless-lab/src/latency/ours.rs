@@ -28,8 +28,7 @@ pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, LabError> {
     let pinned = plan.threads.iter().any(Option::is_some);
     let settings = if pinned { settings.pin_drivers() } else { settings };
     thread::scope(|scope| {
-        // A new thread starts the drivers, because they inherit priority and slack from the thread
-        // that starts them.
+        // A new thread starts the drivers, because they inherit its priority and slack.
         let starter = scope.spawn(move || {
             plan.prepare(None)?;
             let timers = settings.start()?;

@@ -43,6 +43,7 @@ impl Plan {
         self.until.duration.map_or(Instant::NEVER, |duration| start + duration)
     }
 
+    /// Returns the first deadline, at the requested phase of the interval.
     pub fn first(&self, start: Instant) -> Instant {
         let next = start + self.interval;
         let Some(phase) = self.phase else { return next };
@@ -64,6 +65,7 @@ impl Plan {
         tally.record(now, deadline);
     }
 
+    /// Prepares a measuring thread: CPU, priority and timer slack.
     pub fn prepare(&self, cpu: Option<usize>) -> Result<(), LabError> {
         cpu.map_or(Ok(()), measure::stay_on)?;
         self.priority.map_or(Ok(()), measure::be_urgent)?;

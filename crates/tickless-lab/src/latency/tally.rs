@@ -149,8 +149,7 @@ mod tests {
         tally
     }
 
-    /// Goal: every wakeup is in its bin, those at a bin's end included, and those above all bins
-    /// are counted too.
+    /// Goal: every wakeup is in its bin, also at a bin's end, and those above all bins are counted.
     #[test]
     fn bins_hold_everything() {
         let tally = tally(&[0, 1, 2, 10, 11, 30_000_000]);

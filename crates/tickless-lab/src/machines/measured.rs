@@ -84,6 +84,7 @@ pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, LabError> {
         .map_err(LabError::system("memory for the simulated CPUs' stacks"))
 }
 
+/// Makes a machine's parameter of a measured value. `how` describes the measurement.
 fn parameter(value: Spread, how: &str) -> Parameter {
     let [median, low, high] = [value.median, value.low, value.high].map(figure);
     let source = format!("measured: {how}; median {median}, {low} to {high}");

@@ -1,5 +1,4 @@
-//! Measures prices of this host on one CPU. A price is the time that an operation takes, such as a
-//! load from the cache.
+//! Measures prices of this host on one CPU. A price is the time of an operation, such as a load.
 
 use crate::LabError;
 use crate::measure::{Spread, interleave, stay_on};
@@ -20,6 +19,7 @@ pub struct Price {
     pub how: &'static str,
 }
 
+/// Returns the time of one call of `work` in ns.
 fn each(count: u32, mut work: impl FnMut()) -> f64 {
     let begun = Instant::now();
     for _ in 0..count {
@@ -135,8 +135,7 @@ fn chain() -> f64 {
     ns / STEPS
 }
 
-/// Measures two threads on one CPU that yield it to each other. A yield is a system call and a
-/// context switch.
+/// Measures two threads that yield a CPU to each other: a system call and a context switch each.
 fn switch() -> f64 {
     const YIELDS: u32 = 2_000;
     let stop = AtomicBool::new(false);

@@ -35,6 +35,7 @@ impl Stopwatch {
         watch
     }
 
+    /// Returns the time of `work` in counts, less the time that measuring takes.
     #[inline]
     pub fn counts<T>(&self, work: impl FnOnce() -> T) -> u64 {
         let from = self.count();

@@ -113,6 +113,7 @@ impl Threads {
     }
 }
 
+/// Reads what a thread has used; `None` if its name has none of the prefixes.
 fn of_thread(path: &Path, names: &[&str]) -> Option<ThreadUsage> {
     let read = |file| fs::read_to_string(path.join(file)).ok();
     let name = read("comm")?;

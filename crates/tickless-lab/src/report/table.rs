@@ -204,8 +204,7 @@ mod tests {
     use crate::studies::Band;
 
     /// Goal: an entry shows the origin of its figure by a letter as well as by a class, the range
-    /// of the figure's repetitions, and whether the figure lies in its band, the range in which it
-    /// should lie.
+    /// of the figure's repetitions, and whether it is in its band, where it should be.
     #[test]
     fn an_entry_shows_its_origin() {
         let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0, count: 3 };

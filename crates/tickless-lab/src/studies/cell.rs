@@ -160,8 +160,7 @@ pub struct Cell {
     pub effect_unit: Option<Scale>,
     pub published_effect: Option<f64>,
     pub published_spread: Option<[f64; 2]>,
-    /// The effect if the mechanism did nothing. For an implied cell, the value of the formula that
-    /// also gives the figure.
+    /// The effect if the mechanism did nothing. For an implied cell, the value of its formula.
     pub null_model: Option<f64>,
     pub score: Option<f64>,
 }
@@ -225,6 +224,7 @@ impl Cell {
         self
     }
 
+    /// Sets the range in which the figure should be, and whether it is.
     #[must_use]
     pub fn within(mut self, band: impl Into<Option<Band>>) -> Cell {
         self.band = band.into();

@@ -121,8 +121,7 @@ mod tests {
     }
 
     /// Goal: every row of a published table has an entry for each column, every simulated figure
-    /// that a headline names exists, and the tables of each study show at least four of our
-    /// figures.
+    /// that a headline names exists, and each study's tables show at least four of our figures.
     #[test]
     fn tables_are_whole() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {

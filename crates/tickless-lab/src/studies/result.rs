@@ -26,8 +26,7 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// A table of numbers that are no figures of the study, such as prices of the machine. The first
-/// column is text.
+/// A table of numbers that are no figures of the study, such as prices. The first column is text.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     pub title: String,
@@ -133,8 +132,7 @@ pub fn grids<'a>(cells: &[&'a Cell]) -> (Vec<Grid<'a>>, Vec<&'a Cell>) {
     (grids, listed.copied().collect())
 }
 
-/// Returns a cell for each of the columns. A figure that was not measured (its value is
-/// not-a-number) has no cell.
+/// Returns a cell for each column. A figure that was not measured (not-a-number) has no cell.
 pub fn cells<T>(prefix: &str, columns: &[Column<T>], taken: &[T]) -> Vec<Cell> {
     let cell = |(name, unit, of): &Column<T>| {
         Cell::live(format!("{prefix}.{name}"), unit, Spread::of(taken.iter().map(of)))

@@ -1,5 +1,4 @@
-//! A simulated scheduler that ends time slices with timers: how many writes to the timer device
-//! Linux 7.1 saves.
+//! A simulated scheduler that ends time slices with timers: how many device writes Linux 7.1 saves.
 //!
 //! There are no published figures for comparison: the predictions were committed before any result
 //! of that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of
@@ -97,6 +96,7 @@ const MESSAGE: Ns = Ns(700);
 /// The length of a time slice in Linux on machines of eight CPUs and more: 0.7 ms times four.
 const SLICE: Ns = Ns(2_800_000);
 
+/// Returns a machine like `like` with another number of cores.
 pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
     like.with("topology.sockets", f64::from(sockets))
         .with("topology.sockets_per_group", f64::from(sockets))

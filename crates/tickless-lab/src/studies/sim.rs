@@ -26,6 +26,7 @@ pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, L
     Ok(spec)
 }
 
+/// Begins the result of a simulated study. `specs` are its machines.
 pub fn begin(
     name: &'static str,
     request: &Request,

@@ -252,6 +252,7 @@ impl Kernel {
         Ok(())
     }
 
+    /// Stores what a timer does when it fires. Returns the number by which its timer refers to it.
     fn action(&self, action: Action) -> u64 {
         let mut actions = self.actions.borrow_mut();
         actions.push(action);

@@ -53,8 +53,7 @@ impl Pipe {
         }
     }
 
-    /// Reads a byte, and wakes a writer that waits for room. Blocks while the pipe is empty. Only
-    /// one task may read.
+    /// Reads a byte, and wakes a waiting writer. Blocks while it is empty. Only one task may read.
     pub fn read(&self) {
         engine::charge(self.kernel.costs.syscall + self.work);
         loop {

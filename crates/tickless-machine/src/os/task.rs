@@ -219,8 +219,7 @@ impl Kernel {
         idle.next().map_or(last, |cpu| CpuId(cpu as u16))
     }
 
-    /// Called when a CPU returns from interrupts. Switches to another task if one must preempt the
-    /// current task.
+    /// Called when a CPU returns from interrupts. Switches if a task must preempt the current one.
     pub(super) fn preempt(&self) {
         let mine = &self.cpus[engine::here().index()];
         let cpu = engine::here();

@@ -116,8 +116,7 @@ pub enum Scene {
     /// with a cancel that would wait for a running callback. Measured in nanoseconds for each
     /// cancel, including one reading of the clock.
     Cancel,
-    /// Both sides read a device that takes a microsecond for each read. Measured in nanoseconds for
-    /// each read.
+    /// Both sides read a device that takes a microsecond for each read. Measured in ns per read.
     ClockDirect,
     /// Both sides read the same device through the library's combined counter: one CPU's read of
     /// the device serves all that wait. Measured in nanoseconds for each value that a side gets.
@@ -178,8 +177,7 @@ impl Scene {
         }
     }
 
-    /// Prepares one run of the scene: makes its shared words, and returns the closure that each
-    /// side calls.
+    /// Prepares one run of the scene: makes its words, and returns what each side calls.
     pub fn play<W: Backend>(self, sides: usize, rounds: u64) -> Play {
         match self {
             Scene::Transfer => primitives::transfer::<W>(rounds / 16),
@@ -215,6 +213,7 @@ impl<W: Backend> Gate<W> {
         Gate { ready: word::<W>(), ended: word::<W>(), sides: sides as u64 }
     }
 
+    /// Waits until all sides have called it, so that they begin together.
     fn enter(&self) -> Ns {
         self.ready.add(1, Ordering::AcqRel);
         wait_for::<W, _>(|| (self.ready.load(Ordering::Acquire) >= self.sides).then_some(()));

@@ -28,6 +28,7 @@ fn cycle(lines: u64) -> Vec<u64> {
     next
 }
 
+/// The reader follows the numbers in the lines, so each read waits for the one before.
 pub(super) fn transfer<W: Backend>(rounds: u64) -> Play {
     transfer_with::<W>(rounds, |lines, _| {
         let follow = |at, _| load_next::<W>(lines, at);
@@ -35,6 +36,7 @@ pub(super) fn transfer<W: Backend>(rounds: u64) -> Play {
     })
 }
 
+/// The reader knows the order, so it requests the next line before the previous one has come.
 pub(super) fn transfer_ahead<W: Backend>(rounds: u64) -> Play {
     transfer_with::<W>(rounds, |lines, next| {
         next.iter().map(|&at| lines[at as usize].0.load(Ordering::Relaxed)).sum()
@@ -80,6 +82,7 @@ fn transfer_with<W: Backend>(
     })
 }
 
+/// Each side waits by reading the word.
 pub(super) fn ping_pong<W: Backend>(rounds: u64) -> Play {
     ping_pong_with::<W>(rounds, |ball, turn| {
         wait_for::<W, _>(|| (ball.load(Ordering::Acquire) == turn).then_some(()));
@@ -87,6 +90,7 @@ pub(super) fn ping_pong<W: Backend>(rounds: u64) -> Play {
     })
 }
 
+/// Each side waits by trying to replace the word.
 pub(super) fn ping_pong_by_exchange<W: Backend>(rounds: u64) -> Play {
     let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
     ping_pong_with::<W>(rounds, move |ball, turn| {

@@ -16,8 +16,7 @@ use tickless_core::time::{CpuId, Ns};
 
 pub const ROUNDS: u64 = 1_000;
 
-/// The number of simulated runs for one prediction. They differ in how much later one CPU starts
-/// than the other.
+/// The number of simulated runs for one prediction. They differ in when one CPU starts.
 const PLAYS: u64 = 5;
 
 /// The backend of scenes on a simulated machine. They run on CPU 0 and the last CPU, or on all.

@@ -189,8 +189,7 @@ pub struct SeenWakeup {
 /// have this sleep. Costs as much as [`explain`].
 ///
 /// The last step is `after`: the time from when the thread ran until it read the clock. This is the
-/// only step if the thread woke early, in order to spin until the deadline, and was interrupted
-/// while it spun.
+/// only step if the thread woke early, to spin until the deadline, and was interrupted.
 pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     let SeenWakeup { thread, deadline, seen } = wakeup;
     let sleeps = follow::sleeps(trace);

@@ -31,8 +31,7 @@ pub(super) struct Demand {
     pub(super) threads: Vec<Vec<Piece>>,
     /// How long other programs that preempted a thread of the group kept its CPU.
     preempted: Ns,
-    /// How often, and how long in total, a woken thread waited although its CPU ran no thread of
-    /// the group.
+    /// How often, and how long in all, a woken thread waited though its CPU ran none of the group.
     starts: u64,
     waited: Ns,
 }

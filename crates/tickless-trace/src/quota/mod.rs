@@ -97,8 +97,7 @@ pub struct Prediction {
     pub notes: Vec<String>,
 }
 
-/// The limit under which the trace was recorded. All fields are `None` if the group has no limit,
-/// or is not known.
+/// The limit under which the trace was recorded. All `None` without a limit or a known group.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct RecordedLimit {
     pub quota_us: Option<u64>,
@@ -286,6 +285,7 @@ struct World<'a> {
 }
 
 impl World<'_> {
+    /// Predicts the delays under a limit in CPUs, with a burst in percent of the quota.
     fn predict(&self, limit: f64, period_us: u64, burst: f64) -> Result<Setting, QuotaError> {
         let quota_us = (limit * period_us as f64).round() as u64;
         let burst_us = (quota_us as f64 * burst / 100.0).round() as u64;

@@ -216,8 +216,7 @@ impl Replay<'_> {
         event.into_iter().chain(refill).chain(slack).min()
     }
 
-    /// Returns how much of its piece of work a thread has done when it next wakes another thread,
-    /// or ends the piece.
+    /// Returns how much of its piece of work a thread has done when it next wakes a thread or ends.
     fn boundary(&self, at: usize) -> Ns {
         let (piece, thread) = (self.outcome.done[at].len(), &self.threads[at]);
         let work = self.demand.threads[at][piece].work;

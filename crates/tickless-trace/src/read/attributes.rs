@@ -41,8 +41,7 @@ impl HrtimerMode {
     const RELATIVE: u8 = 1;
     const SOFT: u8 = 4;
 
-    /// Returns whether the timer is started with durations, not times. The printed expiry is
-    /// absolute in any case.
+    /// Returns whether the timer is started with durations. The printed expiry is always absolute.
     pub fn is_relative(self) -> bool {
         self.0 & Self::RELATIVE != 0
     }

@@ -187,8 +187,7 @@ events! {
     TimerExpireEntry "timer_expire_entry" {
         timer: TimerAddr = "timer",
         now: Jiffy = "now",
-        /// The wheel's own clock in jiffies, which may be behind `now`; equals `now` if the kernel
-        /// did not print it.
+        /// The wheel's own clock in jiffies, which may be behind `now`; `now` if it is not printed.
         base_clock: Jiffy = "baseclk" or now,
         function: NameId = "function",
     }

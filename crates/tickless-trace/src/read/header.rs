@@ -77,8 +77,7 @@ impl Header {
         }
     }
 
-    /// Reads a line that neither begins with `#` nor holds an event; `None` if none of the tools
-    /// prints such a line.
+    /// Reads a line that neither begins with `#` nor has an event; `None` if no tool prints it.
     pub(super) fn remark(&mut self, line: &[u8]) -> Option<Remark> {
         let text = line.trim_ascii();
         if let Some(lost) = lost_events(text) {

@@ -1,5 +1,4 @@
-//! Opens a trace as lines of text. Gzip and binary files are recognised by their first bytes, not
-//! by their names.
+//! Opens a trace as lines of text. Gzip and binary files are recognised by their first bytes.
 //!
 //! One buffer holds one line at a time, so a trace of any size needs the memory of its longest
 //! line. If reading fails, the lines before the failure are still returned.

@@ -19,8 +19,7 @@ pub(crate) struct Prefix<'a> {
     pub(crate) cpu: CpuId,
     pub(crate) context: Context,
     pub(crate) time: Ns,
-    /// The group of the event, such as `timer` in perf's `timer:hrtimer_start`; the other tools do
-    /// not print it.
+    /// The group of the event, such as `timer` in perf's `timer:hrtimer_start`; others print none.
     pub(crate) system: Option<&'a [u8]>,
     pub(crate) name: &'a [u8],
     /// The event's own text, without the spaces that pad the name.
@@ -57,8 +56,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Splits a line into its parts. The error is the reason why the line has no usable event.
-/// O(length), no allocation.
+/// Splits a line into its parts. The error is why it has no usable event. O(length), no allocation.
 pub(crate) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     let mut cause = Cause::NotAnEvent;
     let mut rest = line;

@@ -147,6 +147,7 @@ impl Reader {
         }
     }
 
+    /// Notes lost events. Their number is unknown if `lost` is `None`.
     fn lose(&mut self, lost: Option<u64>) {
         self.lost = self.lost.saturating_add(lost.unwrap_or(0));
         let line = self.line_u32();

@@ -8,8 +8,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Reads the running kernel's symbols. If the kernel hides addresses from this user, no
-    /// function has a name.
+    /// Reads the running kernel's symbols. If the kernel hides addresses, no function has a name.
     pub fn of_this_kernel() -> Symbols {
         Symbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }

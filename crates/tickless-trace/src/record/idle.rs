@@ -55,8 +55,7 @@ impl IdleStops {
     }
 }
 
-/// Returns the CPU of a line of ftrace's text, if the line is an event of the idle thread outside
-/// interrupts.
+/// Returns the CPU of a line of ftrace's text, if it is of the idle thread outside interrupts.
 pub(super) fn idle_thread(line: &[u8]) -> Option<u16> {
     let Prefix { task, cpu, context, .. } = split(line).ok()?;
     (task.name == b"<idle>" && context == Context::Task).then_some(cpu.0)

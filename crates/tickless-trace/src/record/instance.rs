@@ -76,8 +76,7 @@ pub(super) fn is_left(tracefs: &Tracefs, prefix: &str) -> bool {
     found.any(|name| name.starts_with(prefix))
 }
 
-/// Returns the process number and the start time in the name of an instance; `None` if the name is
-/// not of this form.
+/// Returns the process number and start time in an instance's name; `None` without this form.
 fn recorder(name: &str) -> Option<(u32, u64)> {
     let mut words = name.split('-');
     let is_ours = words.next() == Some(PREFIX);

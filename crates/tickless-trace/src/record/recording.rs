@@ -200,8 +200,7 @@ pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 const BUFFER: &str = "buffer_size_kb";
 const TRACING_ON: &str = "tracing_on";
 
-/// Stops a [`Recording`]. Drop it before the recording, because an instance with open files cannot
-/// be removed.
+/// Stops a [`Recording`]. Drop it before the recording: an instance with open files stays.
 #[derive(Debug)]
 pub struct Freezer {
     file: File,

@@ -41,6 +41,7 @@ impl Tracefs {
         &self.root
     }
 
+    /// Returns those of the events that this kernel has.
     pub fn having(&self, events: &[&str]) -> Vec<String> {
         let path = |event: &str| self.root.join("events").join(event.replacen(':', "/", 1));
         let has = |event: &&&str| path(event).is_dir();

@@ -15,8 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// The argument that makes this program run as a watcher. It is no documented command, since only
-/// recorders use it.
+/// The argument that makes this program run as a watcher. Not documented: only recorders use it.
 const WATCH: &str = "--watch-recorder";
 
 #[derive(Debug)]

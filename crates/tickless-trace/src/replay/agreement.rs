@@ -56,8 +56,7 @@ pub struct Comparison {
     pub verdict: Verdict,
 }
 
-/// Whether a trace distinguishes a policy from that of the kernel which recorded it, and which of
-/// the two fits.
+/// Whether a trace distinguishes a policy from its kernel's, and which of the two fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

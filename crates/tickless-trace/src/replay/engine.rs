@@ -242,8 +242,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Delivers the events of simulated devices that are due before `until`, except those that are
-    /// recorded interrupts.
+    /// Delivers the simulated devices' events due before `until`, except recorded interrupts.
     fn deliver_due(&self, until: Ns) {
         self.program_deferred(until);
         while let Some((due, cpu)) = self.platform().next_event(until) {

@@ -20,8 +20,7 @@ use tickless_core::time::CpuId;
 pub struct Summary {
     pub trace: TraceFacts,
     pub policies: Vec<PolicyResult>,
-    /// What ticks of other rates would have cost. [`other_ticks`](super::other_ticks) computes
-    /// these; empty until then.
+    /// What ticks of other rates cost; empty until [`other_ticks`](super::other_ticks) computes it.
     pub ticks: Vec<TickResult>,
     pub operations: OperationCounts,
     pub cancelled_percent: f64,
@@ -169,8 +168,7 @@ fn result(outcome: &Outcome) -> PolicyResult {
     }
 }
 
-/// Returns how many timer interrupts of the trace expired no timer; `None` if the trace lacks the
-/// events that show it.
+/// Returns how many timer interrupts of the trace expired no timer; `None` if it does not show it.
 fn spurious(trace: &Trace) -> Option<u64> {
     let needed = [EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
     if needed.iter().any(|kind| trace.count(*kind) == 0) {

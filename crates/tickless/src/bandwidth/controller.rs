@@ -336,6 +336,7 @@ impl Controller {
         }
     }
 
+    /// Locks the group. Closes the permits that callers may take without the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = locked(&self.state);
         state.group.close(&self.permits.0);

@@ -166,8 +166,7 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
         inner.with_key(hash, key, now, |state| inner.limiter_of(state, now))
     }
 
-    /// Returns how many permits a key has now. A key that is not in the table has the most that it
-    /// may hold. O(1).
+    /// Returns how many permits a key has now. An unknown key has the most that it may hold. O(1).
     pub fn available<Q>(&self, key: &Q) -> u64
     where
         K: Borrow<Q>,

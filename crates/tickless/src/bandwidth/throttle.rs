@@ -50,8 +50,7 @@ pub struct Worker {
     of_one_thread: PhantomData<*const ()>,
 }
 
-/// The default slice: how much of the quota a worker takes at a time. Linux's CPU bandwidth control
-/// has the same default.
+/// The default slice: how much of the quota a worker takes at a time. Linux has the same default.
 const SLICE: Duration = Duration::from_millis(5);
 
 impl Timers {

@@ -42,8 +42,7 @@ pub(super) enum Armed {
 }
 
 impl Armed {
-    /// Returns the deadline of a timer that is armed by a duration, which ends at `at` on the
-    /// timers' clock.
+    /// Returns the deadline of a timer armed by a duration that ends at `at` on the timers' clock.
     #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "there is no boottime"))]
     pub(super) fn relative(clock: &HostClock, base: TimeBase, at: Ns) -> Armed {
         match base {

@@ -38,8 +38,7 @@ pub struct TimerSource {
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// The timers of the process. They never end, so futures need not hold counted references to
-    /// keep them running.
+    /// The timers of the process. They never end, so futures need no counted references to them.
     Process,
     Own(Timers),
     /// The timers of the context in which each future is created: a virtual clock, a tokio runtime,

@@ -72,8 +72,7 @@ pub(crate) enum AfterCallback {
     TimerFreed,
 }
 
-/// Handles one expiry of a periodic timer, unless it is stale: requests the next period, then runs
-/// the callback.
+/// Handles an expiry of a periodic timer, unless stale: requests the next one, runs the callback.
 pub(crate) fn pass<'a>(
     run: impl Fn() -> MutexGuard<'a, Run>,
     fired: &mut Fired<'_>,

@@ -84,8 +84,7 @@ struct Judge {
     odd_steps: u32,
 }
 
-/// The two counters that a clock can convert to time: the CPU's, and `CLOCK_MONOTONIC` as a counter
-/// of nanoseconds.
+/// The two counters that a clock can convert to time: the CPU's, and `CLOCK_MONOTONIC` in ns.
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
@@ -116,6 +115,7 @@ impl HostClock {
         HostClock::without_counter(Kind::System)
     }
 
+    /// Returns the time on another clock, with the steps that a test has made.
     pub fn now_on(&self, base: TimeBase) -> Ns {
         let shown = match (base, self.kind) {
             (TimeBase::Monotonic, _) => return self.now(),

@@ -65,8 +65,7 @@ pub enum OpenClockError {
         /// The system's error.
         error: io::Error,
     },
-    /// The system refused to open the device, for another reason than the absence of the device or
-    /// of a permission.
+    /// The system refused to open the device, which is neither missing nor forbidden.
     System {
         /// The path that the caller asked for.
         path: PathBuf,

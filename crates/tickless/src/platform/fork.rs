@@ -31,8 +31,7 @@ impl Process {
         // forever. Two threads may both register the handler; then each child increments the count
         // twice, which does no harm.
         static COUNTED: AtomicBool = AtomicBool::new(false);
-        // Acquire: pairs with the Release below, so that the handler is registered before any value
-        // of this type exists.
+        // Acquire: pairs with the Release below: the handler is registered before any value exists.
         if !COUNTED.load(Ordering::Acquire) {
             // SAFETY: `in_child` is a function of this program, and only increments an atomic,
             // which a child may do between fork and exec. Registration fails only for lack of

@@ -90,8 +90,7 @@ struct SlotReturn;
 
 // SAFETY: the value is accessed only through a guard, and there is one guard at a time.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
-// SAFETY: the value is `Send`, and nothing else in a lock depends on the thread that the lock
-// object belongs to.
+// SAFETY: the value is `Send`, and nothing else in a lock depends on the lock object's thread.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 
 impl<T> fmt::Debug for BiasedLock<T> {
@@ -139,6 +138,7 @@ impl<T> BiasedLock<T> {
         core::ptr::from_ref(self).addr() as u64
     }
 
+    /// Takes the lock by an exchange. Measures the barrier on first use, and may earn the bias.
     #[cold]
     #[inline(never)]
     fn take_mutex(&self) -> Guard<'_, T> {

@@ -19,8 +19,7 @@ impl ManualClock {
 
     #[inline]
     pub fn now(&self) -> Ns {
-        // Acquire: a thread that sees the new time also sees the writes that the program made
-        // before it moved the clock.
+        // Acquire: a thread that sees the new time also sees the program's writes before the move.
         Ns(self.now.load(Ordering::Acquire))
     }
 

@@ -44,6 +44,7 @@ impl<T: Sync> PerProcess<T> {
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
     }
 
+    /// Makes the value, unless another thread has made it.
     #[cold]
     fn make(&self, is_ours: impl Fn(&T) -> bool, make: impl FnOnce() -> Option<T>) -> Option<&T> {
         let _one_at_a_time = self.making.lock();

@@ -10,8 +10,7 @@ pub fn system_now() -> Ns {
     Ns(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// Returns the current time of one of the system's clocks. If realtime is set to before 1970,
-/// returns zero.
+/// Returns the current time of one of the system's clocks; zero if realtime is before 1970.
 pub fn system_time(base: TimeBase) -> Ns {
     let now = clock_gettime(match base {
         TimeBase::Monotonic => ClockId::Monotonic,

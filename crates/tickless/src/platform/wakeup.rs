@@ -57,6 +57,7 @@ struct Account {
 }
 
 impl Account {
+    /// Adds to the account the share of the time that has passed.
     fn pay_in(&mut self, now: Ns) {
         let earned_ns = now.since(self.paid).0 as f64 * self.share;
         self.saved_ns = (self.saved_ns + earned_ns).min(SAVED_MOST.0 as f64);

@@ -105,8 +105,7 @@ impl Drop for Ended {
     }
 }
 
-/// Runs `body`, which calls wakers. A [`Worker::finish`] of this thread does not wait until `body`
-/// has returned.
+/// Runs `body`, which calls wakers. A [`Worker::finish`] of this thread does not wait for it.
 pub fn run_wakers(body: impl FnOnce()) {
     struct Awake<'a>(&'a Stage);
     impl Drop for Awake<'_> {

@@ -31,8 +31,7 @@ fn publish(base: &str, stats: &BaseStats) {
     let pending = |family: &'static str, count: usize| {
         gauge!("tickless_pending", "base" => base.to_owned(), "family" => family).set(count as f64);
     };
-    // Prometheus expects times in seconds. Times are gauges, because counters of the facade are
-    // whole numbers.
+    // Prometheus expects times in seconds. Times are gauges, as counters are whole numbers.
     let seconds = |name: &'static str, time: Duration| {
         gauge!(name, "base" => base.to_owned()).set(time.as_secs_f64());
     };

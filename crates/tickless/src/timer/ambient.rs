@@ -52,8 +52,7 @@ impl Scope<'_> {
         self.timers.map(|own| from_ref::<Shared>(own)) == timers.map(from_ref)
     }
 
-    /// Returns whether these timers are on the scope's clock, so that their deadlines can be
-    /// compared with the scope's.
+    /// Returns whether these timers are on the scope's clock, so that deadlines can be compared.
     #[inline]
     pub(crate) fn is_on_clock_of(&self, timers: Option<&Shared>) -> bool {
         match (self.timers, timers) {

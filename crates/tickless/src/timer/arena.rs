@@ -232,6 +232,7 @@ impl Depot {
         Some(batch)
     }
 
+    /// Puts a batch on the stack of full ones.
     fn give_back(&mut self, batch: Batch) {
         let Some(top) = batch.top else { return };
         // SAFETY: the top slot of a batch is free, so it contains a `FreeSlot`.

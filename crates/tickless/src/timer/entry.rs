@@ -120,6 +120,7 @@ impl<L: Family<Host>> Entry<L> {
         self.poll_in_other_scope(cx)
     }
 
+    /// Polls an entry inside a deadline scope. Returns the scope's deadline if it has passed.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn poll_in_other_scope(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Ns>> {
@@ -170,6 +171,7 @@ impl<L: Family<Host>> Entry<L> {
         Some(Scope { deadline, earliest, has_passed, timers, slack: self.slack(), waker })
     }
 
+    /// Polls an armed entry: stores the waker unless the timer has fired.
     #[inline(never)]
     fn poll_armed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let entry = self.into_ref();

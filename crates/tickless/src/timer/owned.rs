@@ -162,8 +162,7 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     /// `node` came from `Owned::new` with this type and from this arena, and is no longer used.
     unsafe fn free(node: NonNull<()>, arena: &Arena) {
         let _memory = FreeMemory { node, layout: Layout::new::<Self>(), arena };
-        // SAFETY: the caller promises that the node is no longer used. Its memory is freed after
-        // this line.
+        // SAFETY: the caller promises that the node is no longer used. Its memory is freed here.
         unsafe { node.cast::<Self>().drop_in_place() };
     }
 }

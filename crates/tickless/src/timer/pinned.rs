@@ -236,6 +236,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         Ok(self.found(self.shut_and_wait()?))
     }
 
+    /// Shuts the timer down and waits, unless the wait would never end.
     fn shut_and_wait(&self) -> Result<Cancel, CancelError> {
         let mut waiting = None;
         let refuse = |occupied| self.refuse(occupied, &mut waiting);

@@ -101,6 +101,7 @@ fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
     shared.label_of(timer, firing.task)
 }
 
+/// Counts and reports a timer that fires too late.
 #[cold]
 fn overdue(shared: &Shared, firing: &Firing<Host>) {
     let by = firing.now.since(firing.due(shared.bases.settings().tick));

@@ -354,6 +354,7 @@ impl Shared {
         locked(&self.threads).retain(|worker| !worker.is_this_thread());
     }
 
+    /// Ends the threads of the set. Waits for them unless a callback calls this.
     #[cold]
     fn end_drivers(&self) {
         // Release: pairs with the Acquire in `drive`.

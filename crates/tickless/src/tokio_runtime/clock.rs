@@ -59,8 +59,7 @@ impl RuntimeClock {
         clock
     }
 
-    /// Returns the time. The caller must be in the runtime. Also checks whether the clock has been
-    /// paused.
+    /// Returns the time. The caller must be in the runtime. Also checks whether it was paused.
     pub(super) fn now_here(&self) -> Ns {
         if !self.can_pause || self.has_ended() {
             return self.now();

@@ -48,8 +48,7 @@ pub(super) struct Driver {
 #[derive(Debug)]
 struct State {
     driver: EventLoopDriver<()>,
-    /// A sleep of tokio's until the next deadline. `None` if no timer is pending, or while the
-    /// timerfd is used.
+    /// A sleep of tokio's until the next deadline. `None` if none is pending, or with the timerfd.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -140,8 +139,7 @@ impl State {
         loop {
             self.driver.run_and_rearm();
             let Some(next) = self.driver.next_event() else {
-                // No timer is pending. Drop the sleep: otherwise tokio would advance a paused clock
-                // to its end.
+                // No timer is pending. Drop the sleep: tokio would advance a paused clock to it.
                 self.sleep = None;
                 return;
             };

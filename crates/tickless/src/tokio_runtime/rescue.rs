@@ -49,6 +49,7 @@ pub fn rescue_after(late: Duration) -> Result<(), StartTimersError> {
 }
 
 impl RuntimeTimers {
+    /// Fires the due timers if the first is late by `late`, in place of the blocked worker.
     fn fire_late(&self, late: Duration, event: &Waker) {
         let due = self.timers.shared.bases.exact_next_event(CpuId(0));
         // Only the runtime moves a virtual clock.

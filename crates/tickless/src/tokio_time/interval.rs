@@ -16,8 +16,7 @@ pub enum MissedTickBehavior {
     /// Overdue ticks complete immediately, one after another, until none is left.
     #[default]
     Burst,
-    /// The next tick is due one period after the late tick was taken. Later ticks follow from
-    /// there.
+    /// The next tick is due one period after the late one was taken. Later ticks follow from there.
     Delay,
     /// Missed ticks are skipped. Later ticks keep their times.
     Skip,

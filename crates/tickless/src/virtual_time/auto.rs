@@ -178,6 +178,7 @@ impl VirtualTime {
         (state, false)
     }
 
+    /// Keeps the clock from advancing. Waits while another thread advances it.
     fn become_busy(&self) {
         self.refuse_in_child();
         let me = waits::this_thread();
@@ -190,6 +191,7 @@ impl VirtualTime {
         state.busy += 1;
     }
 
+    /// Ends a time of being busy, so that the clock may advance.
     fn leave(&self) {
         if self.is_forked_child() {
             return;
@@ -259,8 +261,7 @@ impl Work {
 }
 
 impl Busy {
-    /// Sleeps until `after` has passed in virtual time. The thread is not busy until its timer
-    /// fires.
+    /// Sleeps until `after` has passed in virtual time. The thread is not busy until then.
     ///
     /// [`auto_advance`](VirtualTime::auto_advance), a [`block_on`](VirtualTime::block_on) on
     /// another thread, or the program must advance the clock. In a callback this advances the clock

@@ -69,6 +69,7 @@ impl Shuffle {
         Arc::clone(&self.chance)
     }
 
+    /// Returns the items in a random order.
     pub(super) fn order<T>(&self, all: impl Iterator<Item = T>) -> Vec<T> {
         let mut all: Vec<T> = all.collect();
         self.chance.shuffle(&mut all);

@@ -10,8 +10,7 @@ impl Group {
         self.next
     }
 
-    /// Returns whether a refill would change nothing. Then the refill timer may stop until a
-    /// member charges or asks.
+    /// Returns whether a refill would change nothing. Then the refill timer may stop for now.
     pub fn is_idle(&self) -> bool {
         self.held() >= self.capacity() && self.waiting() == 0
     }

@@ -48,6 +48,7 @@ impl Batch {
         slot
     }
 
+    /// Removes a slot number that has not been popped yet.
     pub(super) fn remove(&mut self, slot: u32) {
         let remaining = &mut self.slots[self.at..self.end];
         if let Some(found) = remaining.iter().position(|&other| other == slot) {

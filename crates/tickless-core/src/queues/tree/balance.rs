@@ -53,9 +53,8 @@ impl Tree {
 
     /// Replaces `node`, which has both children, by the next node in order, which gets its colour.
     ///
-    /// Returns the place that the next node left, the node that fills it, and the colour that this
-    /// place has lost. Nodes are relinked rather than their content copied, because a node is part
-    /// of a timer.
+    /// Returns the place that the next node left, the node that fills it, and the colour that it
+    /// lost. Nodes are relinked, not their content copied, because a node is part of a timer.
     fn replace_by_next(
         &mut self,
         node: QueueRef,

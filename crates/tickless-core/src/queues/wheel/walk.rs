@@ -74,6 +74,7 @@ impl Cursor {
         self.before = next;
     }
 
+    /// If the walk is in this list, which moves to the due list, it is done with it.
     #[inline]
     pub(super) fn leave_list(&mut self, list: usize) {
         if self.list == list {

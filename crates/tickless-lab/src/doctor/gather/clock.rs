@@ -32,12 +32,10 @@ pub(super) fn source() -> Seen<ClockSource> {
     })
 }
 
-/// How long a thread reads the clock: long enough for hundreds of batches of reads even if the
-/// clock is a slow device.
+/// How long a thread reads the clock: for hundreds of batches of reads even of a slow device.
 const READING: Duration = Duration::from_millis(60);
 
-/// The number of reads in a batch. A batch takes only a few microseconds, so a thread seldom loses
-/// its CPU during one.
+/// The number of reads in a batch. A batch takes a few us, so a thread seldom loses its CPU in one.
 const BATCH: u32 = 64;
 
 /// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of

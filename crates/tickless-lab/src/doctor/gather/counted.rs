@@ -91,6 +91,7 @@ fn cpus_in_header(text: &str) -> Vec<usize> {
     header.filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect()
 }
 
+/// Returns the numbers of the first wanted row, one for each CPU.
 fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
     text.lines().skip(1).find_map(|line| {
         let (name, rest) = line.trim().split_once(':')?;

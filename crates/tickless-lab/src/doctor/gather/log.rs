@@ -8,8 +8,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Reads all messages that are in the log now, without waiting for new ones. Sequence numbers and
-/// times are removed.
+/// Reads the messages in the log, without waiting for new ones. Drops sequence numbers and times.
 pub fn read(path: &Path) -> Seen<Vec<String>> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     let mut file = file.map_err(|error| refusal(path, &error))?;

@@ -122,8 +122,7 @@ fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
     begin().map_err(|error| error.to_string())
 }
 
-/// Sets up the recording. Some checks use additional kinds of events, which are recorded if the
-/// kernel has them.
+/// Sets up the recording. Some checks use more kinds of events, recorded if the kernel has them.
 fn prepare(tracefs: Tracefs, look: &GatherOptions) -> Result<Recording, RecordError> {
     let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
     Recording::prepare(tracefs, &options, look.program.as_deref())

@@ -149,6 +149,7 @@ pub const fn colour(side: Side) -> RGBColor {
     }
 }
 
+/// Replaces colours by CSS variables, which differ between light and dark themes.
 pub fn themed(svg: &str) -> String {
     VARIABLES.iter().fold(svg.to_string(), |svg, (RGBColor(red, green, blue), name)| {
         svg.replace(&format!("#{red:02X}{green:02X}{blue:02X}"), &format!("var(--{name})"))

@@ -101,8 +101,7 @@ mod tests {
         }
     }
 
-    /// Goal: a plot that cannot be drawn, such as one without points, becomes an empty picture
-    /// instead of a panic.
+    /// Goal: a plot that cannot be drawn, such as one without points, becomes an empty picture.
     #[test]
     fn an_empty_plot_is_an_empty_picture() {
         assert_eq!(draw(&[]).unwrap(), "");

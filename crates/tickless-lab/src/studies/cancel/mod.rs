@@ -1,5 +1,4 @@
-//! The study `cancel`: a cancel that waits for the timer's callback checks one timer base instead
-//! of all of them.
+//! The study `cancel`: a cancel that waits for the timer's callback checks one base instead of all.
 
 mod calls;
 mod doctor;

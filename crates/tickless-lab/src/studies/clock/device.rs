@@ -36,8 +36,7 @@ impl Counter for Counted {
     }
 }
 
-/// An emulated device that serves one read at a time. Each takes a microsecond, about as long as a
-/// device behind a bus.
+/// An emulated device that serves one read at a time. Each takes 1 us, as with a device on a bus.
 ///
 /// A read reserves the first free microsecond and waits until it has passed. So the queue is in the
 /// device, as in hardware: a reader that loses its CPU does not delay the others.

@@ -78,6 +78,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     tables
 }
 
+/// The table of the emulated device's figures, if they were measured.
 fn live(results: &Results<'_>) -> Option<Table> {
     results.live?;
     let all = format!("{} threads", results.cpus);

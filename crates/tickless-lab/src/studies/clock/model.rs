@@ -305,6 +305,7 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
 }
 
 impl Run {
+    /// Opens the counter that all CPUs read.
     fn set_up(&self) -> Option<CounterId> {
         let policy = match self.source {
             Source::Combined => ReadPolicy::Combined,

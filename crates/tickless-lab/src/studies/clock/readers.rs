@@ -162,8 +162,7 @@ mod tests {
     use super::*;
     use crate::measure::cpus;
 
-    /// Goal: a direct read takes one device read and a combined one at most one. No reader sees
-    /// time go back.
+    /// Goal: a direct read takes one device read, a combined one at most one. Time never goes back.
     #[test]
     fn device_reads_are_counted() {
         for policy in [ReadPolicy::Direct, ReadPolicy::Combined] {

@@ -152,6 +152,7 @@ fn us(tally: &Tally, quantile: f64) -> f64 {
     tally.lateness.value_at_quantile(quantile) as f64 / 1e3
 }
 
+/// Adds plots, figures, comparisons and answers. Results are by circumstance or phase, way, turn.
 pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
     plots(study, compared);
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {

@@ -1,5 +1,4 @@
-//! The study `deferred`: a thread that fires expired timers is woken when a timer has expired,
-//! instead of on every tick.
+//! The study `deferred`: the thread that fires timers is woken after an expiry, not on every tick.
 
 mod doctor;
 mod live;

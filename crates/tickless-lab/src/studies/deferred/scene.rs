@@ -146,6 +146,7 @@ impl Scene {
         })
     }
 
+    /// Returns how the probe sleeps: one thread on any CPU, or one bound to each CPU.
     fn plan(&self) -> Plan {
         Plan {
             interval: INTERVAL,

@@ -145,8 +145,7 @@ fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
     alone / (1.0 - overlap * (1.0 - rate))
 }
 
-/// Simulates the figures of a later version of the published patch, measured on another machine of
-/// the same kind.
+/// Simulates the figures of a later version of the published patch, measured on a like machine.
 ///
 /// The machine is fitted to the published completion times; power and energy are predicted.
 pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
@@ -308,8 +307,7 @@ struct Worker {
     group: Rc<SimGroup>,
     running: Rc<Shared<usize>>,
     plan: GroupPlan,
-    /// When the group's first refill is due, in the worker that arms the refill timer; `None` in
-    /// the other workers.
+    /// When the group's first refill is due, in the worker that arms the refill timer; else `None`.
     first: Option<Ns>,
 }
 

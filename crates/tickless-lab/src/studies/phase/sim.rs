@@ -33,6 +33,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(result)
 }
 
+/// Plots time and energy over the time between the refills of two groups.
 fn plot_offsets(result: &mut StudyResult) {
     let line = |figure: &str, places: &[u16]| {
         let id = |apart: u16| match apart {
@@ -55,6 +56,7 @@ fn plot_offsets(result: &mut StudyResult) {
     result.plots.push(Plot::new("joules", title, shape("energy, J", joules)));
 }
 
+/// Plots when in a period each of two groups runs.
 fn plot_period(result: &mut StudyResult, spec: &Spec) -> io::Result<()> {
     let mut lanes = Vec::new();
     let period_ns = GroupPlan::published(Phase::Aligned).period.0;

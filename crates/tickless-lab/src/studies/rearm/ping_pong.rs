@@ -197,8 +197,7 @@ mod tests {
     #[test]
     fn lazy_leaves_the_device_alone_and_eager_does_not() {
         let lazy = play(Policy::Lazy);
-        // The count may exceed 0: on a busy machine the driver's first check may come late and find
-        // no due timer.
+        // The count may exceed 0: on a busy machine the driver's first check may find nothing due.
         assert!(lazy.device.writes < 30, "{lazy:?}");
         assert_eq!(lazy.fired, 0);
         let eager = play(Policy::Eager);

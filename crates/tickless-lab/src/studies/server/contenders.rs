@@ -60,6 +60,7 @@ impl Contender {
         }
     }
 
+    /// Returns by which rule a thread earns the bias of a lock.
     pub fn rule(self) -> BiasRule {
         match self {
             Contender::Ours => BiasRule::ByCost,

@@ -153,6 +153,7 @@ impl<'a> Worker<'a> {
         false
     }
 
+    /// Ends a request. One in 16, at random, closes its connection.
     fn end(&mut self, mut connection: Connection) {
         if self.random.below(REQUESTS_PER_CONNECTION) == 0 {
             self.timed(|| drop(connection));
@@ -173,6 +174,7 @@ impl<'a> Worker<'a> {
         opened.unwrap_or_else(open)
     }
 
+    /// Spins for the time that a server works between two operations.
     fn work(&self) {
         let mut left = WORK.0 as f64;
         while left > 0.0 {
@@ -180,6 +182,7 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Adds the duration of an operation, unless an interrupt seems to have delayed it.
     fn timed(&mut self, operation: impl FnOnce()) {
         let ns = self.watch.ns(self.watch.counts(operation) as f64);
         if ns < INTERRUPTED_NS {

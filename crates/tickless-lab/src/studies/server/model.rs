@@ -162,6 +162,7 @@ impl Server {
         result
     }
 
+    /// Begins a request on an idle connection, more often on one that was used recently.
     fn begin(&self, cpu: CpuId, random: &mut Random) -> Option<Request> {
         let mut idle = self.idle[cpu.index()].borrow_mut();
         let depth = zipf(idle.len() as u64, random);
@@ -187,8 +188,7 @@ impl Server {
     }
 }
 
-/// Draws a place from 0 to `count` - 1: the frequency of place `n` is in proportion to 1 / (n + 1)
-/// (Zipf's law).
+/// Draws a place from 0 to `count` - 1: place `n` in proportion to 1 / (n + 1) (Zipf's law).
 pub fn zipf(count: u64, random: &mut Random) -> u64 {
     let share = random.below(1 << 32) as f64 / (1_u64 << 32) as f64;
     ((count as f64 + 1.0).powf(share) as u64).saturating_sub(1).min(count.saturating_sub(1))
@@ -228,6 +228,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
+/// Starts a worker and a driver on each CPU.
 fn start(machine: &mut Machine, server: &Rc<Server>, cpus: u16, seed: u64) -> io::Result<()> {
     let process = Rc::clone(&server.process);
     machine.on_interrupt(move |vector| process.interrupted(vector));

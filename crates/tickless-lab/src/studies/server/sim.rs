@@ -83,6 +83,7 @@ fn cases(contenders: &[Contender], stolen: &[u64], span: Ns) -> Vec<Case> {
     contenders.iter().flat_map(of).collect()
 }
 
+/// Simulates each case with each number of CPUs.
 fn points(like: &Spec, cpus: &[u16], cases: &[Case]) -> io::Result<Vec<Point>> {
     let sizes = sizes(like, cpus);
     let runs: Vec<(&Sized, Case)> =
@@ -117,6 +118,7 @@ fn percent(stolen: u64) -> String {
     (stolen as f64 / 10.0).to_string()
 }
 
+/// Returns the figures of the points with the numbers of CPUs in `shown`.
 fn cells(prefix: &str, points: &[Point], shown: &[u16]) -> Vec<Cell> {
     let shown = points.iter().filter(|point| shown.contains(&point.0));
     let of = |(cpus, contender, stolen, outcome): &Point| {
@@ -144,8 +146,7 @@ fn growth(points: &[Point], [fewest, most]: [u16; 2]) -> Vec<Cell> {
     cells.filter(|cell| !cell.value.is_nan()).collect()
 }
 
-/// Returns the time per request with a bias divided by the time without, at the point where this
-/// ratio is worst.
+/// Returns the time per request with a bias divided by that without, at the worst point.
 fn over_unbiased(runs: [&[Point]; 2]) -> [Cell; 2] {
     [Ours, Fixed].map(|contender| {
         let over = |points: &[Point]| {

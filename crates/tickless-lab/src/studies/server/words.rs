@@ -184,6 +184,7 @@ impl Process {
         }
     }
 
+    /// The timer interrupt, or another CPU, calls the driver.
     pub fn interrupted(&self, vector: Vector) {
         if matches!(vector, Vector::Timer | Vector::Look) {
             self.here().is_called.set(true);
@@ -225,6 +226,7 @@ impl Process {
         }
     }
 
+    /// The driver gives its CPU back to the worker.
     fn switch_to_worker(&self) {
         let here = self.here();
         here.is_driving.set(false);

@@ -124,6 +124,7 @@ fn with_interrupt(clock: JiffyClock) -> JiffyClock {
     JiffyClock { anchor_ns: clock.anchor_ns.saturating_sub(early), ..clock }
 }
 
+/// Returns by how much the replay's clock is ahead of the trace's.
 fn shift(jiffies: Option<JiffyClock>) -> Ns {
     let Some(clock) = jiffies else { return Ns::ZERO };
     let tick = i128::from(clock.tick.0.max(1));

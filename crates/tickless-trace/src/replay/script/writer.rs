@@ -25,8 +25,7 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     pub(super) known: Known,
-    /// The timer's last arming; `None` without one, or if its expiry could not be converted to the
-    /// replay's clock.
+    /// The timer's last arming; `None` without one, or if its expiry is on an unknown clock.
     pub(super) armed: Option<Armed>,
     pub(super) idle_since: Ns,
     /// The clock of the timer's expiry; `None` if the timer's set-up was not recorded.

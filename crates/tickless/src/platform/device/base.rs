@@ -70,6 +70,7 @@ impl BaseDevice {
         }
     }
 
+    /// Wakes the driver, so that it sees that it must end.
     pub fn ring_to_end(&self, clock: &HostClock, cpu: CpuId) {
         // The result does not matter: `ring` is called below in any case.
         let _ = self.program(clock, cpu, Ns::ZERO);

@@ -16,8 +16,7 @@ const ASLEEP: u64 = 1 << 32;
 /// Wakes a driver thread when an earlier deadline is armed.
 #[derive(Debug, Default)]
 pub struct DriverBell<W, R> {
-    /// Counts the rings: the signals that the deadline was changed. The driver sleeps until the
-    /// count changes.
+    /// Counts the rings: the signals that the deadline changed. The driver sleeps until it changes.
     rings: R,
     /// The driver's deadline, in ns of the host's clock. Written under the lock of the base.
     deadline: W,

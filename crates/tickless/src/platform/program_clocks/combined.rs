@@ -45,8 +45,7 @@ impl<C: Counter> Combined<C> {
         Combined { inner: self.inner.with_policy(policy) }
     }
 
-    /// Sets for how many rounds a thread waits for another thread's reading before it reads the
-    /// device itself.
+    /// Sets for how many rounds a thread waits for another's reading before it reads the device.
     #[must_use]
     pub fn with_patience(self, rounds: u32) -> Self {
         Combined { inner: self.inner.with_patience(Patience(rounds)) }

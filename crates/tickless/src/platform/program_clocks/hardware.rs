@@ -134,6 +134,7 @@ impl LastReading {
     }
 }
 
+/// Returns the clock id of a device, by its open file.
 fn dynamic_clock(device: &File) -> i32 {
     // The kernel's encoding of a clock by its file descriptor, from clock_getres(2).
     const BY_FILE: i32 = 3;
