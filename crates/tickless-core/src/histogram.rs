@@ -9,8 +9,7 @@ use core::time::Duration;
 /// The number of buckets. The last one counts all durations from 4.6 minutes on.
 pub const BUCKETS: usize = 40;
 
-/// Counts of durations by powers of two. Bucket 0 counts 0 ns, bucket n from 2^(n-1) ns up to but
-/// not including 2^n ns.
+/// Counts of durations by powers of two. Bucket 0 counts 0 ns, bucket n 2^(n-1) to 2^n - 1 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: [u64; BUCKETS],

@@ -340,6 +340,7 @@ impl Lines {
         let Place { core, socket, bit } = place;
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
+        // A line that only this core has moves nowhere.
         let is_own = |port: &Port| port.socket == socket && port.cores & !bit == 0;
         self.moved += u64::from(!line.ports.iter().all(is_own));
         let mut start = now.max(line.directory).max(line.written);
@@ -360,6 +361,7 @@ impl Lines {
         let hop = costs.rest_of_transfer(hop, start - asked);
         let done = start + hop;
         lease(&mut self.leases, line.owner, id, start, hop);
+        // Half of the transfer is the request's way, after which the other copies are invalid.
         line.lost = start + Ps(hop.0 / 2);
         line.owner = core;
         line.directory = done;

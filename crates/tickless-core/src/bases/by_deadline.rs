@@ -1,5 +1,4 @@
-//! Coarse timers that fire at their deadlines, in the order of deadlines, for virtual time: see
-//! [`CoarseExpiry`].
+//! Coarse timers that fire exactly at their deadlines, for virtual time: see [`CoarseExpiry`].
 
 use super::base::Bases;
 use super::settings::CoarseExpiry;
@@ -36,8 +35,8 @@ pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
             break;
         }
     }
-    // The loop has not moved deferrable timers, because `earliest_deadline` ignores them. Move
-    // those that are due now.
+    // `earliest_deadline` ignores deferrable timers, so the loop has moved none. Move those due
+    // now.
     wheel.gather(now, deadline_of::<P>);
 }
 

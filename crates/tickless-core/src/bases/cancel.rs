@@ -289,10 +289,10 @@ impl<P: Platform> Bases<P> {
             return Found { cancel: Cancel::Running, cpu: Some(cpu), life, was_armed: false };
         };
         let locality = if cpu == self.here() { Locality::Local } else { Locality::Remote };
-        let left = self.take_out(cpu, &mut state, timer, life, locality);
+        let after_unlock = self.take_out(cpu, &mut state, timer, life, locality);
         state.counts.cancelled += u64::from(life.is_pending());
         timer.set_life(disarmed);
-        self.finish(state, left);
+        self.finish(state, after_unlock);
         let cancel = match (is_running, life.is_pending()) {
             (true, _) => Cancel::Running,
             (false, true) => Cancel::Pending,
@@ -310,6 +310,7 @@ impl<P: Platform> Bases<P> {
         operation: Operation,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
+        // The older mechanism, kept for comparison, waits on all bases, whatever the timer's state.
         let checks_all = self.settings().scan == Scan::AllBases;
         let found = match self.disarm_fast(timer, operation) {
             Some(()) if !checks_all => return Ok(Cancel::Pending),

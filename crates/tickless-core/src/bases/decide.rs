@@ -125,8 +125,7 @@ mod tests {
         Operation::Shutdown,
     ];
 
-    /// For each state: what each operation decides if the callback does not run, and what each
-    /// decides if it runs.
+    /// For each state: what each operation decides if the callback does not run, and if it does.
     type Row = [(Life, [Action; 9], [Action; 9]); 5];
 
     #[test]
@@ -136,8 +135,7 @@ mod tests {
         let waits = |life: Life| Disarm(life.idle().with_canceller());
         let shut = |life: Life| Disarm(life.idle().shut());
         // What the five cancelling operations do if the callback does not run, and if it does. For
-        // a pending timer, `CancelSingleShot` does not check whether the callback runs: its caller
-        // passes `false`.
+        // a pending timer, `CancelSingleShot` does not check it: its caller passes `false`.
         let idle = |life| [off(life), off(life), off(life), off(life), shut(life)];
         let runs = |life| [off(life), Keep, waits(life), waits(life), shut(life)];
         let row = |starts: [Action; 4], cancels: [Action; 5]| {

@@ -118,8 +118,8 @@ impl<P: Platform> Bases<P> {
                 break;
             }
         }
-        let left = self.end_batch(cpu, &mut state, runner, fired, now);
-        self.end_handling(cpu, state, left);
+        let after_unlock = self.end_batch(cpu, &mut state, runner, fired, now);
+        self.end_handling(cpu, state, after_unlock);
         fired
     }
 
@@ -149,8 +149,8 @@ impl<P: Platform> Bases<P> {
         self.carry_out(cpu, rearm)
     }
 
-    /// Returns which expiry thread a handler must wake when it has fired its own timers. The caller
-    /// holds the lock.
+    /// Returns which expiry thread a handler must wake after its own work. The caller holds the
+    /// lock.
     pub(crate) fn collect_due(&self, state: &mut BaseState, now: Ns) -> Call {
         let BaseState { queues, deferred, .. } = state;
         if deferred.is_active() {

@@ -34,8 +34,8 @@ impl<P: Platform> Bases<P> {
         let mut state = base.state.lock();
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.settle(earliest, now);
-        let left = self.carry_out(cpu, rearm);
-        self.finish(state, left);
+        let after_unlock = self.carry_out(cpu, rearm);
+        self.finish(state, after_unlock);
     }
 
     /// Programs the device if necessary, under the base's lock. Returns what to do after unlocking.
@@ -49,18 +49,18 @@ impl<P: Platform> Bases<P> {
 
     /// Unlocks, and kicks another CPU if [`carry_out`](Bases::carry_out) returned `Rearm::Kick`.
     #[inline]
-    pub(crate) fn finish(&self, state: Guard<'_, P>, left: Rearm) {
+    pub(crate) fn finish(&self, state: Guard<'_, P>, after_unlock: Rearm) {
         drop(state);
-        if let Rearm::Kick(cpu) = left {
+        if let Rearm::Kick(cpu) = after_unlock {
             self.platform().kick(cpu);
         }
     }
 
     /// Unlocks like [`finish`](Bases::finish). If the base has gone offline while it fired timers,
     /// moves the remaining ones to other bases.
-    pub(super) fn end_handling(&self, cpu: CpuId, state: Guard<'_, P>, left: Rearm) {
+    pub(super) fn end_handling(&self, cpu: CpuId, state: Guard<'_, P>, after_unlock: Rearm) {
         let is_online = state.is_online;
-        self.finish(state, left);
+        self.finish(state, after_unlock);
         if !is_online {
             self.evacuate(cpu);
         }

@@ -177,8 +177,8 @@ impl<P: Platform> Bases<P> {
             self.refresh(base, &mut state);
         }
         let next = state.device.armed();
-        let left = self.carry_out(cpu, rearm);
-        self.end_handling(cpu, state, left);
+        let after_unlock = self.carry_out(cpu, rearm);
+        self.end_handling(cpu, state, after_unlock);
         Collected { expired: Expired { fired, next }, call }
     }
 
@@ -195,13 +195,14 @@ impl<P: Platform> Bases<P> {
     ) -> (Guard<'a, P>, u64) {
         let base = self.base(cpu);
         let mut pass = Pass { bases: self, base, cpu, runner, share, fired: 0 };
-        let mut visited = 0;
-        state = self.begin_pass(base, state, share, now, &mut visited);
+        // How many timers were handled since the lock was taken. At `HOLDING`, others get the lock.
+        let mut visited_under_lock = 0;
+        state = self.begin_pass(base, state, share, now, &mut visited_under_lock);
         loop {
-            let due = match Self::take_due(base, &mut state, share, &mut visited) {
+            let due = match Self::take_due(base, &mut state, share, &mut visited_under_lock) {
                 Taken::Due(due) => due,
                 Taken::Enough => {
-                    state = self.yield_lock(base, state, &mut visited);
+                    state = self.yield_lock(base, state, &mut visited_under_lock);
                     continue;
                 }
                 Taken::Nothing => break,
@@ -212,16 +213,16 @@ impl<P: Platform> Bases<P> {
                     let window = Window::at(deadline);
                     let place = WheelPlace::of(timer.node().node());
                     let firing = Firing::of(timer, window, place, FiresIn::Thread, now, cpu);
-                    self.fire_one(&mut pass, state, timer, firing, &mut visited, batch)
+                    self.fire_one(&mut pass, state, timer, firing, &mut visited_under_lock, batch)
                 }
                 Due::Precise(timer, fires_in) => {
                     let window = timer.node().window();
                     let firing = Firing::of(timer, window, WheelPlace::NOWHERE, fires_in, now, cpu);
-                    self.fire_one(&mut pass, state, timer, firing, &mut visited, batch)
+                    self.fire_one(&mut pass, state, timer, firing, &mut visited_under_lock, batch)
                 }
             };
         }
-        state.record_holding(visited);
+        state.record_holding(visited_under_lock);
         (state, pass.fired)
     }
 
@@ -233,13 +234,12 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         timer: TimerRef<P, L>,
         firing: Firing<P>,
-        visited: &mut usize,
+        visited_under_lock: &mut usize,
         batch: &mut impl Batch<P>,
     ) -> Guard<'a, P> {
         let &mut Pass { runner, share, base, .. } = pass;
         if share == Share::Thread && base.running.has_in_another(timer.address(), runner) {
-            // Another runner still executes the timer's previous callback: put the timer back, for
-            // the next pass.
+            // Another runner still executes the timer's previous callback: put it back until later.
             enqueue(timer, &mut state, firing.window, &firing);
             return state;
         }
@@ -247,7 +247,7 @@ impl<P: Platform> Bases<P> {
         state.counts.fired += 1;
         let late = if L::COARSE { &mut state.late.coarse } else { &mut state.late.precise };
         late.count_ns(firing.late);
-        state.record_holding(*visited);
+        state.record_holding(*visited_under_lock);
         begin(timer, base, runner);
         drop(state);
         let unwinding = Unwinding(pass);
@@ -259,10 +259,10 @@ impl<P: Platform> Bases<P> {
             base.state.yield_to_waiters();
         }
         state = base.state.lock();
-        *visited = 0;
+        *visited_under_lock = 0;
         if let CallbackResult::Restart(window) = result {
             restart(timer, &mut state, window, &firing);
-            *visited += 1;
+            *visited_under_lock += 1;
         }
         self.end_callback(base, runner, share, state, || batch.pause())
     }
@@ -273,13 +273,13 @@ impl<P: Platform> Bases<P> {
         &'a self,
         base: &'a Base<P>,
         mut state: Guard<'a, P>,
-        visited: &mut usize,
+        visited_under_lock: &mut usize,
     ) -> Guard<'a, P> {
-        state.record_holding(*visited);
+        state.record_holding(*visited_under_lock);
         drop(state);
         self.platform().relax(0);
         base.state.yield_to_waiters();
-        *visited = 0;
+        *visited_under_lock = 0;
         base.state.lock()
     }
 
@@ -307,7 +307,7 @@ impl<P: Platform> Bases<P> {
         let (base, now) = (self.base(cpu), self.platform().now());
         let state = base.state.lock();
         let mut state = self.end_callback(base, runner, share, state, || ());
-        let left = if share == Share::Thread {
+        let after_unlock = if share == Share::Thread {
             self.end_batch(cpu, &mut state, runner, fired, now)
         } else {
             // If the handler has called an expiry thread, the panic prevents the caller from waking
@@ -317,7 +317,7 @@ impl<P: Platform> Bases<P> {
             let rearm = state.device.leave(earliest, fired, now);
             self.carry_out(cpu, rearm)
         };
-        self.end_handling(cpu, state, left);
+        self.end_handling(cpu, state, after_unlock);
     }
 
     /// Wakes the cancellers that wait for a callback of this base; each checks whether the callback
@@ -352,13 +352,13 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         share: Share,
         now: Ns,
-        visited: &mut usize,
+        visited_under_lock: &mut usize,
     ) -> Guard<'a, P> {
         if share != Share::Thread {
-            state = self.queue_late(base, state, FiresIn::Handler, now, visited);
+            state = self.queue_late(base, state, FiresIn::Handler, now, visited_under_lock);
         }
         if share != Share::Handler {
-            state = self.queue_late(base, state, FiresIn::Thread, now, visited);
+            state = self.queue_late(base, state, FiresIn::Thread, now, visited_under_lock);
             state.queues.wheel.advance(now);
         }
         if self.settings().coarse == CoarseExpiry::AtDeadline {
@@ -375,7 +375,7 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         fires_in: FiresIn,
         now: Ns,
-        visited: &mut usize,
+        visited_under_lock: &mut usize,
     ) -> Guard<'a, P> {
         let queued = |node| {
             let timer = TimerRef::<P, QueueLink>::around(node);
@@ -383,12 +383,12 @@ impl<P: Platform> Bases<P> {
         };
         let mut late = state.queues.precise(fires_in).announce_pass(now);
         while late.count > 0 {
-            if *visited == HOLDING {
-                state = self.yield_lock(base, state, visited);
+            if *visited_under_lock == HOLDING {
+                state = self.yield_lock(base, state, visited_under_lock);
             }
-            let (before, room) = (late.count, HOLDING - *visited);
+            let (before, room) = (late.count, HOLDING - *visited_under_lock);
             state.queues.precise(fires_in).queue_late(&mut late, room, queued);
-            *visited += (before - late.count).min(room);
+            *visited_under_lock += (before - late.count).min(room);
         }
         state.queues.precise(fires_in).start_pass();
         state
@@ -400,15 +400,15 @@ impl<P: Platform> Bases<P> {
         base: &Base<P>,
         state: &mut BaseState,
         share: Share,
-        visited: &mut usize,
+        visited_under_lock: &mut usize,
     ) -> Taken<P> {
-        if *visited > HOLDING - MOVES * Wheel::LOOKS_MAX {
+        if *visited_under_lock > HOLDING - MOVES * Wheel::LOOKS_MAX {
             return Taken::Enough;
         }
         let queues = &mut state.queues;
         if share != Share::Thread {
             if let Some(node) = queues.precise.pop() {
-                *visited += 1;
+                *visited_under_lock += 1;
                 return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Handler));
             }
         }
@@ -416,12 +416,12 @@ impl<P: Platform> Bases<P> {
             return Taken::Nothing;
         }
         if let Some(node) = queues.deferred.pop() {
-            *visited += 1;
+            *visited_under_lock += 1;
             return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Thread));
         }
         let mut deadlines = BaseDeadlines { base, moves_left: MOVES };
         loop {
-            match queues.wheel.pop(visited, &mut deadlines) {
+            match queues.wheel.pop(visited_under_lock, &mut deadlines) {
                 Popped::Due(node, deadline) => {
                     return Taken::Due(Due::Coarse(TimerRef::of_wheel(node), deadline));
                 }

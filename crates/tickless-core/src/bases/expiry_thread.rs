@@ -76,8 +76,8 @@ pub(crate) struct Deferred {
     pub(super) called: bool,
     /// The runners that are firing: a bit for each [`Runner`].
     pub(super) at_work: u8,
-    /// From this time on, a handler that finds timers of the expiry thread due checks whether that
-    /// thread is stuck.
+    /// From this time on, a handler that finds the expiry thread's timers due checks if it is
+    /// stuck.
     check_at: Ns,
     /// How many callbacks had returned at the last check for a stuck thread. If the next check
     /// finds the same number, it takes the thread for stuck.

@@ -41,8 +41,8 @@ pub trait Family<P: Platform>: Link {
     fn least_due(window: Window) -> Ns {
         window.hard
     }
-    /// Puts a timer on a list, or moves it if `life` is pending, and publishes its new state.
-    /// Returns the new state.
+    /// Puts a timer on a list, or moves it if `life` is pending. Publishes and returns its new
+    /// state.
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
     /// The node of a coarse timer, through which its deadline is pushed out without the lock;
     /// `None` for a precise timer.
@@ -102,8 +102,7 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
 
     fn evacuate(queues: &mut Queues, timer: TimerRef<P, Self>, _: Life) -> Arming {
         let node = timer.node();
-        // Close the deadline word first: a concurrent push-out would be lost while the timer is on
-        // no list.
+        // Close the deadline word first: a concurrent push-out of a timer on no list would be lost.
         let window = Window::at(node.take());
         let wakes = WheelPlace::of(node.node()).wakes();
         queues.wheel.unlink(node.node());

@@ -82,8 +82,8 @@ impl Expiry {
     /// deadline as rounded by the wheel.
     #[inline]
     pub fn due(&self, tick: Tick) -> Ns {
-        // A timer that fires exactly at its deadline has left its bucket, so `place` does not show
-        // when it was due.
+        // A timer that fires exactly at its deadline has left its bucket: `place` does not show
+        // that.
         self.place.due(tick).max(self.window.hard)
     }
 

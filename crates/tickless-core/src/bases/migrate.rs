@@ -99,8 +99,8 @@ impl<P: Platform> Bases<P> {
         state.device.forget();
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.started(earliest, || now);
-        let left = self.carry_out(cpu, rearm);
-        self.finish(state, left);
+        let after_unlock = self.carry_out(cpu, rearm);
+        self.finish(state, after_unlock);
         Ok(())
     }
 
@@ -128,8 +128,8 @@ impl<P: Platform> Bases<P> {
             let life = timer.life(Ordering::Relaxed);
             let arming = L::evacuate(&mut state.queues, timer, life);
             let (locked, target) = ((cpu, state, life.idle()), Some(self.after(cpu)));
-            let (state, left) = self.arm_locked(locked, timer, arming, now, target);
-            self.finish(state, left);
+            let (state, after_unlock) = self.arm_locked(locked, timer, arming, now, target);
+            self.finish(state, after_unlock);
             moved += 1;
         }
     }

@@ -1,5 +1,4 @@
-//! Many bases, one for each CPU. A base holds the timers that fire on its CPU; any CPU may arm and
-//! cancel them.
+//! Many bases, one for each CPU. A base has the timers that fire on its CPU; any CPU may arm them.
 //!
 //! The files from the bottom up; each mainly uses the files above it in this table.
 //!

@@ -31,8 +31,7 @@ pub struct Pending<T> {
     pub task: T,
     /// The window with which the timer was armed. For a coarse timer both ends are the deadline.
     pub window: Window,
-    /// When its base fires the timer: at the hard end of the window, or the deadline as rounded by
-    /// the wheel.
+    /// When its base fires the timer: at the window's end, or the deadline as rounded by the wheel.
     pub due: Ns,
     /// Where on the base the timer is.
     pub place: PendingIn,

@@ -47,9 +47,8 @@ impl<P: Platform> Running<P> {
         Running { timers: core::array::from_fn(word), ended: P::ParkingWord::zero() }
     }
 
-    /// Returns whether a runner executes this timer's callback. Exact under the lock; without it,
-    /// the answer may be out of date. A caller that reads `false` with Acquire sees what the
-    /// callback wrote (X1).
+    /// Returns whether a runner executes this timer's callback. Exact only under the lock. A caller
+    /// that reads `false` with Acquire sees what the callback wrote (X1).
     #[inline]
     pub(crate) fn has(&self, address: u64, order: Ordering) -> bool {
         self.timers.iter().any(|timer| timer.load(order) == address)
@@ -61,8 +60,7 @@ impl<P: Platform> Running<P> {
         others.any(|(_, timer)| timer.load(Ordering::Relaxed) == address)
     }
 
-    /// Returns the runner that executes this timer's callback. Without the lock, the answer may be
-    /// out of date.
+    /// Returns the runner that executes this timer's callback. Exact only under the lock.
     pub(crate) fn runner_of(&self, address: u64) -> Option<Runner> {
         let all = [Runner::Handler, Runner::Thread, Runner::Rescuer];
         all.into_iter().find(|runner| self.timer(*runner).load(Ordering::Acquire) == address)

@@ -229,8 +229,8 @@ impl<P: Platform> Bases<P> {
         let device_at = state.device.armed();
         let is_due_before_device = || L::expiry(&state.queues, timer.node()) < device_at;
         if L::least_due(arming.window) < device_at && is_due_before_device() {
-            let left = self.update_device(&mut state, timer, armed, None);
-            self.finish(state, left);
+            let after_unlock = self.update_device(&mut state, timer, armed, None);
+            self.finish(state, after_unlock);
         }
     }
 
@@ -282,11 +282,12 @@ impl<P: Platform> Bases<P> {
             Action::Arm => None,
             Action::Move => Some(target),
         };
-        let (mut state, left) = self.arm_locked((cpu, state, life), timer, arming, now, moves_to);
+        let (mut state, after_unlock) =
+            self.arm_locked((cpu, state, life), timer, arming, now, moves_to);
         let was_pending = life.is_pending();
         state.counts.armed += u64::from(!was_pending);
         state.counts.rearmed += u64::from(was_pending);
-        self.finish(state, left);
+        self.finish(state, after_unlock);
         Ok(if was_pending { Started::Pending } else { Started::Idle })
     }
 
@@ -302,16 +303,17 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         mut moves_to: Option<CpuId>,
     ) -> (Guard<'a, P>, Rearm) {
-        let (mut left, mut old) = (Rearm::Keep, None);
+        // What to do to the device after unlocking, and which pending expiry this arming replaces.
+        let (mut after_unlock, mut replaced) = (Rearm::Keep, None);
         if life.is_pending() {
             let locality = if cpu == self.here() { Locality::Local } else { Locality::Remote };
             if moves_to.is_some() || state.device.policy() == Policy::Eager {
                 // The removal programs the device separately.
-                left = self.take_out(cpu, &mut state, timer, life, locality);
+                after_unlock = self.take_out(cpu, &mut state, timer, life, locality);
                 life = life.idle();
             } else {
                 let was_due = L::expiry(&state.queues, timer.node());
-                old = Some((state.for_device::<L>(life, was_due), locality));
+                replaced = Some((state.for_device::<L>(life, was_due), locality));
             }
         }
         // This loop ends, because at least one base is online.
@@ -319,8 +321,8 @@ impl<P: Platform> Bases<P> {
             life = life.migrating_to(target);
             // Release: the node's fields, written under the old lock, are read under the new one.
             timer.set_life(life);
-            self.finish(state, left);
-            left = Rearm::Keep;
+            self.finish(state, after_unlock);
+            after_unlock = Rearm::Keep;
             cpu = target;
             state = self.base(cpu).state.lock();
             moves_to = (!state.is_online).then(|| self.after(cpu));
@@ -328,9 +330,9 @@ impl<P: Platform> Bases<P> {
         }
         self.forward::<L>(&mut state, now);
         let armed = L::enqueue(&mut state.queues, timer, life, arming);
-        match self.update_device(&mut state, timer, armed, old) {
-            Rearm::Keep => (state, left),
-            left => (state, left),
+        match self.update_device(&mut state, timer, armed, replaced) {
+            Rearm::Keep => (state, after_unlock),
+            after_unlock => (state, after_unlock),
         }
     }
 

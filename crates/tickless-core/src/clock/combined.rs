@@ -200,8 +200,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     fn publish(&self, held: State, value: u64) -> Result<u64, State> {
         let published = held.published(value).0;
         if self.patience == Patience::ENDLESS {
-            // No waiter takes over, so the lock is still held here. A plain store need not wait
-            // for the cache line.
+            // No waiter takes over, so the lock is still held. A plain store need not wait for the
+            // line.
             self.word.0.store(published, Ordering::Release);
             return Ok(value);
         }

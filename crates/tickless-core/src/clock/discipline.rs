@@ -116,8 +116,7 @@ impl Discipline {
         self.rate.slope(0.0)
     }
 
-    /// Processes a comparison that was made when our clock showed `ours`. Returns how our clock
-    /// continues.
+    /// Processes a comparison made when our clock showed `ours`. Returns how our clock continues.
     pub fn compare(&mut self, now: Moment, ours: Ns) -> Course {
         let last = core::mem::replace(&mut self.last, now);
         let behind = now.system.0 as f64 + self.offset - ours.0 as f64;

@@ -108,8 +108,8 @@ impl<W: Word> CoarseRef<W> {
     /// The part of the node that the wheel uses.
     #[inline]
     pub fn node(self) -> WheelRef {
-        // SAFETY: `new` requires the same rules; the pointer is valid for the whole link, whose
-        // first field is the node.
+        // SAFETY: `new` requires the same; the pointer is valid for the link, whose first field is
+        // the node.
         unsafe { WheelRef::new(self.0.cast()) }
     }
 

@@ -218,6 +218,7 @@ impl Chains {
         self.free = number;
         self.in_use -= 1;
         self.join(before, after);
+        // Both links name the chain instead of a chunk: this was its only chunk.
         if before & after & END != 0 {
             let chain = (before & !END) as usize;
             self.occupied[chain / 64] &= !(1 << (chain % 64));

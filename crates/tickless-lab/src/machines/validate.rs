@@ -3,8 +3,7 @@
 //! First this host is measured, to find the prices (the times of single operations) of the
 //! simulated machine: from operations of one CPU, and from two CPUs that pass a cache line back and
 //! forth. Then other scenes, which are small timed programs, are simulated with these prices. Only
-//! then are the same scenes played on the real CPUs, so that no measurement of them can influence a
-//! prediction.
+//! then are the same scenes played on the real CPUs, so that they cannot influence a prediction.
 
 use super::{measured, real};
 use crate::LabError;

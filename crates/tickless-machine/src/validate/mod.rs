@@ -179,6 +179,7 @@ impl Scene {
 
     /// Prepares one run of the scene: makes its words, and returns what each side calls.
     pub fn play<W: Backend>(self, sides: usize, rounds: u64) -> Play {
+        // Scenes whose rounds take longer have fewer of them.
         match self {
             Scene::Transfer => primitives::transfer::<W>(rounds / 16),
             Scene::TransferAndAdd => primitives::transfer_and_add::<W>(rounds / 16),

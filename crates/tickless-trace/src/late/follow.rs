@@ -95,6 +95,7 @@ struct Cpu {
 pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
+    // The threads that a timer has woken and that have not run yet.
     let mut woken: HashMap<u32, Sleep> = HashMap::new();
     // The threads with a CPU limit that have begun to run, and may be stopped at once.
     let mut begun: HashMap<u32, Sleep> = HashMap::new();

@@ -92,6 +92,7 @@ impl Demand {
             _ => (Ns::ZERO, Ns::ZERO),
         };
         let mut finder = Finder::default();
+        // Whether each thread belongs to the group: from the start, or since a member created it.
         let mut members: HashMap<u32, bool> = HashMap::new();
         let mut is_member = |pid: u32, adds: bool| {
             let member = members.entry(pid).or_insert_with(|| match group {
@@ -126,6 +127,7 @@ impl Demand {
                 _ => {}
             }
         }
+        // The trace ends: what runs then has worked until its end.
         cpus.iter_mut().flatten().for_each(|on_cpu| finder.switch(on_cpu, (0, false), end));
         let demand = finder.demand;
         match demand.work() {

@@ -66,6 +66,7 @@ pub(super) fn run(
         stood_since: None,
     };
     let cpus: Vec<Cpu> = std::iter::repeat_with(cpu).take(place.cpus.max(1)).collect();
+    // Work that another piece of work wakes begins then; other work arrives at its recorded time.
     let mut arrivals = Vec::new();
     let mut wakes: HashMap<(usize, usize), Vec<(Ns, usize)>> = HashMap::new();
     for (thread, pieces) in demand.threads.iter().enumerate() {

@@ -2,8 +2,7 @@
 //!
 //! Its time is a linear function of the CPU's counter, called the *line*. A reading costs about 11
 //! ns, and one of `CLOCK_MONOTONIC` through the vDSO about 27 ns. Driver threads compare the two
-//! from time to time and correct the slope: a new line begins where the old one ends, so time never
-//! goes back.
+//! and correct the slope: a new line begins where the old one ends, so time never goes back.
 //!
 //! This clock's rate mostly differs from the rate of the system's clock by a few ppm, and for a
 //! while after a disturbed calibration or a suspend by a few hundred ppm. So a deadline that is

@@ -66,8 +66,7 @@ mod imp {
     pub fn read_ordered() -> u64 {
         let count: u64;
         // SAFETY: Linux lets programs read this register, or emulates the reading; the barriers are
-        // harmless. There is no `nomem` option, so that the compiler moves no memory access across
-        // the barriers.
+        // harmless. Without `nomem`, the compiler moves no memory access across the barriers.
         unsafe { asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) count, options(nostack)) };
         count
     }

@@ -1,8 +1,7 @@
 //! Maps the CPU that the caller runs on to its base, which holds the timers of that CPU.
 //!
 //! The kernel writes the number of the CPU into each thread's restartable-sequence area (rseq;
-//! glibc registers it since 2.35), so reading it costs one load. `getcpu` through the vDSO costs
-//! ten times that.
+//! glibc registers it since 2.35), so reading it costs one load. `getcpu` costs ten times that.
 
 use crate::platform::chance::Chance;
 use rustix::process::Pid;

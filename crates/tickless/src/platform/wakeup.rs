@@ -1,6 +1,5 @@
 //! When a driver thread wakes for a deadline. Either the kernel wakes it at the deadline, and so a
-//! little late. Or the kernel wakes it some time earlier (the *margin*), and the driver spins until
-//! the deadline.
+//! little late. Or it wakes some time earlier (the *margin*), and spins until the deadline.
 //!
 //! A learned margin is a high quantile of how late the kernel's recent wakeups were. A driver with
 //! a learned margin has an account of CPU time: a share of the time is added as it passes, and

@@ -60,6 +60,7 @@ impl LocalWheel {
         mut fired: impl FnMut(&[Key]),
     ) {
         loop {
+            // Pop singly if the budget may end in the chunk, or some of the chunk has been popped.
             while *budget < PER_CHUNK as usize || self.chains.is_amid_chunk() {
                 let Some(popped) = self.pop(table, budget) else { return };
                 fired(&[Key::of_coarse(popped)]);
@@ -71,6 +72,7 @@ impl LocalWheel {
                 }
                 return;
             };
+            // The chunk leaves its chain as a whole; those of its timers that are not due move on.
             let mut due = [Key::NONE; PER_CHUNK as usize];
             let (mut others, clk_began) = (0, self.clk_began);
             let records = table.records.all();

@@ -3,8 +3,7 @@
 //!
 //! Every CPU computes for its users and takes a tick every millisecond, which is a timer on its
 //! base. The tick reads the clock a few times. The ticks of all CPUs come at the same moment unless
-//! they are skewed. All contention comes from that, because the users of this workload read no
-//! clock.
+//! they are skewed. All contention comes from that, because this workload's users read no clock.
 //!
 //! The table lists the published figures, with what each is used for: *calibrates* means that a
 //! parameter of the simulated machine is fitted to it, *predicted* that the simulation gives it.
@@ -360,14 +359,15 @@ impl Run {
         let count = reads.len().max(1);
         let time = f64::from(cpus) * Ps::from_ns(MEASURED).0 as f64;
         let busy = self.computed.get() as f64 / (self.passed.get() as f64).max(1.0);
-        let all = f64::from(cpus) * (MEASURED.0 as f64 / 1e6 + 2.0);
-        let ticks = all * spec.value("workload.reads_per_tick");
+        // One tick in a millisecond, and two for the warm-up.
+        let ticks = f64::from(cpus) * (MEASURED.0 as f64 / 1e6 + 2.0);
+        let reads_wanted = ticks * spec.value("workload.reads_per_tick");
         Outcome {
             jobs_per_min: busy * spec.value("workload.jobs_per_cpu_minute") * f64::from(cpus),
             read_percent: 100.0 * total as f64 / time,
             read_ns: total as f64 / count as f64 / 1e3,
             read_p999_ns: reads.get(count * 999 / 1000).copied().unwrap_or(0) as f64 / 1e3,
-            device_reads: device as f64 / ticks,
+            device_reads: device as f64 / reads_wanted,
             digest,
         }
     }

@@ -3,8 +3,8 @@
 //!
 //! The main result is a count: with a tick of 1 ms and few expiring timeouts, a thread that is
 //! woken only for expired timers is woken far less often than on every tick. The published report
-//! measured something else: how late a probe wakes, which is a measuring thread. An unpinned probe
-//! wakes earlier on average, with an unchanged maximum; for pinned probes, one on each CPU, nothing
+//! measured something else: how late a probe (a measuring thread) wakes. An unpinned probe wakes
+//! earlier on average, with an unchanged maximum; for pinned probes, one on each CPU, nothing
 //! changes.
 
 use super::scene::{ExpiryWakes, Load, Probe, Scene, Taken};

@@ -128,8 +128,7 @@ fn remove_after(group: &Path, before: impl Fn()) {
 /// Removes the groups of this process when the program is interrupted.
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
-    // Called before each try, because a thread of this process that has just started may enter its
-    // group in between.
+    // Called before each try: a thread that has just started may enter its group in between.
     let leave = || drop(fs::write(&root, std::process::id().to_string()));
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     made.iter().for_each(|group| remove_after(group, leave));

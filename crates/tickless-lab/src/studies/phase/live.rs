@@ -90,6 +90,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(study)
 }
 
+/// The library's phases, and how many ms the refills of the two groups must then be apart.
 fn library_ways() -> Vec<Placement> {
     vec![
         Placement::Library {

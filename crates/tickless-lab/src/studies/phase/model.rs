@@ -243,6 +243,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     let running = Rc::new(Shared::new(plans.len()));
     let mut groups = Vec::new();
     let mut next_cpu = 0;
+    // Each group chooses its phase beside those before it. Workers are bound to CPUs in turn.
     for plan in plans {
         let slot = phases.take(plan.period, plan.phase).map_err(io::Error::other)?;
         let first = slot.first_after(Ns::ZERO);
@@ -263,6 +264,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     }
     machine.run(Ns::from_secs(1_000));
     machine.finish();
+    // Only a `SHARE` of the published work was simulated: scale times and energy up.
     let times = groups.iter().map(|group| {
         let took = group.done.get() - group.began.get();
         took.as_ns_f64() / 1e9

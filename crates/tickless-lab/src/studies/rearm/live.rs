@@ -184,6 +184,7 @@ fn density(
         let spurious = Spread::of(pair[0].iter().map(|taken| taken.count(taken.device.spurious)));
         spurious_most = spurious_most.max(spurious.median);
         let ratio = Spread::of_ratios(&real(1), &real(0));
+        // At this distance lazy rearming takes longer than eager rearming.
         if ratio.median < 1.0 {
             dearer.push(format!("{guard_us} us"));
         }

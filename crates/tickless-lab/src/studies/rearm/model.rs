@@ -174,6 +174,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
     let warm = rounds / 10;
     let tasks = Rc::new(Shared::new(None));
     let watchdog = millis("workload.watchdog_ms");
+    // Each CPU has a far timer behind its tick's, like the soft-lockup detector's.
     let again = move |firing: &Firing<Sim>| {
         CallbackResult::Restart(periodic::forward(firing.window, firing.now, watchdog).0)
     };
@@ -205,6 +206,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
             engine::stop();
         }
     };
+    // The first task writes first. It reads the counters after the warm-up and at the end.
     let one = kernel.spawn(&mut machine, Class::Fair, Some(cpus[0]), first)?;
     let far = Rc::clone(&far[1]);
     let other = kernel.spawn(&mut machine, Class::Fair, Some(cpus[1]), move || {

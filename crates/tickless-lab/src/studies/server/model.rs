@@ -5,8 +5,7 @@
 //! After each step the request goes to another CPU, drawn at random, with the probability in
 //! [`Case::stolen`]. A connection stays on the CPU on which its last request has ended. A worker
 //! without requests begins one on one of its connections. It draws the connection by Zipf's law:
-//! the more recently one was used, the more often. Every 16th request closes the connection and
-//! opens another.
+//! the more recently one was used, the more often. Every 16th request ends with a new connection.
 //!
 //! The queues and the connections' own data take no simulated time: what remains beside the
 //! server's own work is the time in timers, interrupts and drivers included.

@@ -211,6 +211,7 @@ impl Process {
             expire();
             bell.sleep(|deadline| deadline, engine::is_ending, |_, _, until| self.sleep(until));
         }
+        // The simulation is ending: the worker has to end, the driver has nothing more to do.
         loop {
             self.switch_to_worker();
         }

@@ -64,8 +64,7 @@ impl Doorbell {
 
     pub fn begin(&self) {
         // Relaxed: the driver announces its first sleep after this, by a SeqCst store. A thread
-        // that sees the announcement also sees this flag, and wakes the driver instead of calling
-        // the starter.
+        // that sees that also sees this flag, and wakes the driver instead of calling the starter.
         self.is_driven.store(true, Ordering::Relaxed);
         self.bell.begin();
     }
