@@ -2,9 +2,13 @@
 
 use crate::harness::{inside, takes, warp};
 use libc::{c_int, c_long, timespec};
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Instant;
 
 fn spec(seconds: i64) -> timespec {
     timespec { tv_sec: seconds, tv_nsec: 0 }
@@ -78,46 +82,36 @@ fn the_deadline_of_a_wait_that_has_ended_ends_no_other_wait() {
 #[test]
 #[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_two_waits() {
-    let pipes: [[c_int; 2]; 4] = std::array::from_fn(|_| socket_pair());
-    let send = |pipe: usize, value: u8| unsafe {
-        assert_eq!(libc::write(pipes[pipe][0], (&raw const value).cast(), 1), 1);
-    };
-    let receive = |pipe: usize| unsafe {
-        let mut value = 0_u8;
-        assert_eq!(libc::read(pipes[pipe][1], (&raw mut value).cast(), 1), 1);
-        value
-    };
-    let poll = |pipe: usize, ms| {
-        let mut at = libc::pollfd { fd: pipes[pipe][1], events: libc::POLLIN, revents: 0 };
+    let (mut near, mut far) = UnixStream::pair().unwrap();
+    let fd = far.as_raw_fd();
+    let poll = |ms| {
+        let mut at = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         unsafe { libc::poll(&raw mut at, 1, ms) }
     };
     for _ in 0..10 {
-        send(0, 0);
+        let ((ping, pings), (pong, pongs), (wake, woken)) = (channel(), channel(), channel());
+        near.write_all(&[0]).unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                assert_eq!(poll(0, 50), 1, "its event was there already");
-                receive(0);
-                receive(1);
-                assert_eq!(takes("poll", 5.0, || poll(0, 5_000)), 0);
+            let (far, poll) = (&mut far, &poll);
+            scope.spawn(move || {
+                assert_eq!(poll(50), 1, "its event was there already");
+                far.read_exact(&mut [0]).unwrap();
+                woken.recv().unwrap();
+                assert_eq!(takes("poll", 5.0, || poll(5_000)), 0);
             });
             // Until long after the first deadline, one of these two threads runs at any time, but
             // often another one than a moment ago.
-            scope.spawn(|| {
-                while receive(2) == 0 {
-                    send(3, 0)
-                }
-            });
-            let start = std::time::Instant::now();
-            let mut is_woken = false;
+            scope.spawn(move || pings.iter().for_each(|()| pong.send(()).unwrap()));
+            let start = Instant::now();
             while start.elapsed().as_millis() < 100 {
-                send(2, 0);
-                receive(3);
-                if !is_woken && start.elapsed().as_millis() > 20 {
-                    send(1, 0);
-                    is_woken = true;
+                ping.send(()).unwrap();
+                pongs.recv().unwrap();
+                if start.elapsed().as_millis() > 20 {
+                    // The thread needs only the first of these.
+                    let _ = wake.send(());
                 }
             }
-            send(2, 1);
+            drop(ping);
         });
     }
 }

@@ -40,36 +40,25 @@ fn only_a_signal_with_a_handler_shortens_a_wait() {
 #[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_handled() {
     let ten = timespec { tv_sec: 10, tv_nsec: 0 };
+    let interrupts = |what, call: &mut dyn FnMut() -> c_int| {
+        let sender = signal_after(3, libc::SIGUSR1);
+        takes(what, 3.0, || assert!(is_interrupted(call())));
+        sender.join().unwrap();
+    };
     for rounds in 1..=20 {
         let mut left = timespec { tv_sec: 99, tv_nsec: 99 };
-        let sender = signal_after(3, libc::SIGUSR1);
-        takes("nanosleep", 3.0, || {
-            assert!(is_interrupted(unsafe { libc::nanosleep(&raw const ten, &raw mut left) }));
-        });
+        let p = &raw mut left;
+        interrupts("nanosleep", &mut || unsafe { libc::nanosleep(&raw const ten, p) });
         assert!((6..=7).contains(&left.tv_sec), "{} s are left", left.tv_sec);
-        sender.join().unwrap();
-        let sender = signal_after(3, libc::SIGUSR1);
-        takes("poll", 3.0, || {
-            assert!(is_interrupted(unsafe { libc::poll(null_mut(), 0, 10_000) }))
-        });
-        sender.join().unwrap();
-        let sender = signal_after(3, libc::SIGUSR1);
-        let mut value = libc::timeval { tv_sec: 10, tv_usec: 0 };
-        let none = null_mut();
-        takes("select", 3.0, || {
-            let result = unsafe { libc::select(0, none, none, none, &raw mut value) };
-            assert!(is_interrupted(result));
-        });
+        interrupts("poll", &mut || unsafe { libc::poll(null_mut(), 0, 10_000) });
+        let (mut value, none) = (libc::timeval { tv_sec: 10, tv_usec: 0 }, null_mut());
+        let p = &raw mut value;
+        interrupts("select", &mut || unsafe { libc::select(0, none, none, none, p) });
         assert!((6..=7).contains(&value.tv_sec), "{} s are left", value.tv_sec);
-        sender.join().unwrap();
-        let sender = signal_after(3, libc::SIGUSR1);
-        let word = AtomicU32::new(0);
-        takes("futex", 3.0, || {
-            let (op, time) = (libc::FUTEX_WAIT, &raw const ten);
-            let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, 0, time) };
-            assert!(is_interrupted(result as c_int));
+        let (word, op, time) = (AtomicU32::new(0), libc::FUTEX_WAIT, &raw const ten);
+        interrupts("futex", &mut || unsafe {
+            libc::syscall(libc::SYS_futex, word.as_ptr(), op, 0, time) as c_int
         });
-        sender.join().unwrap();
         assert_eq!(HANDLED.load(Ordering::Relaxed), 4 * rounds);
     }
 }
