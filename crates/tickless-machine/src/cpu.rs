@@ -1,5 +1,4 @@
-//! The functions by which a program uses the simulated CPU on which it runs: compute, wait, halt,
-//! switch the CPU off.
+//! The functions by which a program uses its simulated CPU: compute, wait, halt, switch it off.
 
 use crate::act::{self, act};
 use crate::cpu_state::{Mode, Segment};
@@ -60,8 +59,7 @@ pub fn work_until(amount: Ps, limit: Ps) -> Ps {
     left
 }
 
-/// Waits for an interrupt, in the deepest idle state that saves energy in the time until the CPU's
-/// timer device fires.
+/// Waits for an interrupt, in the deepest idle state that saves energy until the CPU's timer fires.
 ///
 /// Call it with interrupts disabled, after the last check for work: an interrupt that arrives in
 /// between ends the wait at once. It is delivered when interrupts are enabled again.

@@ -1,5 +1,4 @@
-//! The order in which simulated CPUs act: the smallest clock first; of equal clocks, the CPU with
-//! the smallest number.
+//! The order in which simulated CPUs act: the smallest clock first, then the smallest number.
 //!
 //! A tournament tree over all CPUs. When a CPU's clock changes, only the matches on the path from
 //! its leaf to the root are replayed: 9 for 512 CPUs, in a few cache lines. A binary heap with an

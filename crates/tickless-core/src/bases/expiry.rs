@@ -445,6 +445,7 @@ impl<P: Platform> Deadlines for BaseDeadlines<'_, P> {
         TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().close_by(by)
     }
 
+    // Each move counts. If another thread waits for the lock, this was the last one.
     fn moved(&mut self, node: WheelRef, held: Held) {
         let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
         timer.set_life(timer.life(Ordering::Relaxed).held(held));

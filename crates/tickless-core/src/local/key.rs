@@ -49,15 +49,13 @@ impl Key {
         self.0 as u32 & PRECISE != 0
     }
 
-    /// Returns the slot in the table of coarse timers. For a precise timer's key, the slot is
-    /// beyond the end of that table.
+    /// Returns the slot in the table of coarse timers; beyond its end for a precise timer's key.
     #[inline]
     pub(super) fn coarse(self) -> SlotKey {
         SlotKey { index: self.0 as u32, generation: (self.0 >> 32) as u32 }
     }
 
-    /// Returns the slot in the table of precise timers. For a coarse timer's key, the slot is
-    /// beyond the end of that table.
+    /// Returns the slot in the table of precise timers; beyond its end for a coarse timer's key.
     #[inline]
     pub(super) fn precise(self) -> SlotKey {
         SlotKey { index: self.0 as u32 ^ PRECISE, generation: (self.0 >> 32) as u32 }

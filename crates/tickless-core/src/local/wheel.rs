@@ -200,6 +200,7 @@ impl LocalWheel {
         } else {
             (self.clk + REACH - 1, LEVELS - 1)
         };
+        // A granule of a level is eight times as long as one of the level below, hence the shifts.
         let granules = (last >> (3 * level)) + 1;
         let chain = level * SLOTS + granules as usize % SLOTS;
         if self.chains.is_empty(chain) {

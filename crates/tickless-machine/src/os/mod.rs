@@ -53,8 +53,8 @@ pub struct Config {
     /// [`Ns::NEVER`], ticks do not check other CPUs.
     pub grace: Ns,
     pub clocked: Clocked,
-    /// The longest turn of a fair task while other tasks wait: a timer ends it. With `None`, each
-    /// tick ends the turn.
+    /// The longest turn of a fair task while others wait: a timer ends it. If `None`, each tick
+    /// does.
     pub slice: Option<Ns>,
 }
 

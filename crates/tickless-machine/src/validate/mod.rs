@@ -86,8 +86,7 @@ pub enum Scene {
     TransferAndAdd,
     /// [`Transfer`](Scene::Transfer), but the reader knows the lines' order, so reads can overlap.
     TransferAhead,
-    /// The sides in turn change a word, and wait for each other by loading it. Measured in
-    /// nanoseconds for a round trip.
+    /// The sides change a word in turn, and wait by loading it. Measured in ns per round trip.
     PingPong,
     /// [`PingPong`](Scene::PingPong), but each side waits by trying a compare-exchange in a loop.
     PingPongByExchange,

@@ -85,7 +85,8 @@ struct Counted {
 }
 
 impl Counted {
-    /// Returns each count of this recording beside that of a replay.
+    /// Returns each count of this recording beside that of a replay. The last argument of
+    /// `Measure::new` is what a difference is a percentage of.
     fn measures(&self, outcome: &Outcome) -> Vec<Measure> {
         let &Counted { writes, interrupts, expirations } = self;
         let mut measures =

@@ -173,6 +173,7 @@ impl State {
         let Tasks { of_slot, idle } = &mut self.tasks[kind as usize];
         // `None` only if the state is closed.
         let task = of_slot.get_mut(slot as usize)?;
+        // The slot becomes the first in the list of idle ones: each has the number of the next.
         let task = core::mem::replace(task, Err(core::mem::replace(idle, slot)));
         let LocalTimers { coarse, wheel, precise, heap, .. } = &mut self.timers;
         let is_pending = |record: &&mut Record| record.is_pending();

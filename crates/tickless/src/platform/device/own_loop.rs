@@ -126,6 +126,7 @@ impl LoopDevice {
     pub fn ring(&self) -> bool {
         match &self.signal {
             #[cfg(linux_platform)]
+            // The kernel wakes the loop: the timerfd has been set to the new deadline.
             Signal::Descriptor(_) => false,
             Signal::Callback(on_rearm) => self.bell.ring(on_rearm),
             Signal::Runtime { runtime, .. } => {
