@@ -43,8 +43,7 @@ pub enum Phase {
     Aligned,
     /// The timer expires as far as possible from others of its period that have a phase policy.
     Spread,
-    /// Random, but repeatable: from one seed, the n-th timer of a period always gets the same
-    /// phase.
+    /// Random but repeatable: from one seed, the n-th timer of a period always gets the same phase.
     Random(u64),
     /// The timer expires this long after each multiple of the period. Shorter than one period.
     Fixed(Duration),

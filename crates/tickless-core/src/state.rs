@@ -325,8 +325,7 @@ mod tests {
         assert_eq!(life.shut().idle().base(), Some(CpuId(479)));
     }
 
-    /// Goal: a canceller that gives up reduces the count by one; a count at its maximum stays
-    /// there.
+    /// Goal: a canceller that gives up reduces the count by 1; a count at its maximum stays there.
     #[test]
     fn cancellers_are_counted() {
         let life = Life::FRESH.migrating_to(CpuId(1)).idle().armed().idle();

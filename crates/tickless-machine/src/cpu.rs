@@ -30,6 +30,7 @@ impl MachineState {
         false
     }
 
+    /// Ends a computation before its end. Returns what is left of it.
     fn end_work(&mut self, cpu: usize) -> Ps {
         let state = &mut self.cpus[cpu];
         let Mode::Working(segment) = state.mode else { return Ps::ZERO };

@@ -54,8 +54,7 @@ fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a line of marks for each lane, which shows when a group of tasks ran in its period. A
-/// mark stands for a short part of the period: the more often the group ran in it, the darker the
-/// mark.
+/// mark stands for a short part of the period: the more the group ran in it, the darker it is.
 fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
     const LABEL: usize = 24;
     for Lane { name, runs, .. } in lanes {

@@ -35,8 +35,7 @@ pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
             break;
         }
     }
-    // `earliest_deadline` ignores deferrable timers, so the loop has moved none. Move those due
-    // now.
+    // `earliest_deadline` ignores deferrable timers, so the loop moved none. Move those due now.
     wheel.gather(now, deadline_of::<P>);
 }
 

@@ -149,8 +149,7 @@ impl<P: Platform> Bases<P> {
         self.carry_out(cpu, rearm)
     }
 
-    /// Returns which expiry thread a handler must wake after its own work. The caller holds the
-    /// lock.
+    /// Returns which expiry thread a handler must wake after its work. The caller holds the lock.
     pub(crate) fn collect_due(&self, state: &mut BaseState, now: Ns) -> Call {
         let BaseState { queues, deferred, .. } = state;
         if deferred.is_active() {

@@ -129,7 +129,8 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Requests that the batch [pauses](Batch::pause) when the callback that `runner` executes has
-    /// returned. Called inside that callback. Takes the base's lock.
+    /// returned. Called inside that callback. Takes the base's lock. Sets `has_waiters`, which
+    /// makes the runner look at `pauses` after the callback.
     #[cold]
     pub fn pause_after(&self, cpu: CpuId, runner: Runner) {
         let mut state = self.base(cpu).state.lock();

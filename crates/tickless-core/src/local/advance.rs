@@ -81,9 +81,8 @@ impl<T> LocalTimers<T> {
         fired.len() - before
     }
 
-    /// Begins a pass over the timers that are due by `now`. Timers that callbacks arm for the past
-    /// fire in the next pass, which examines at most `budget` timers. Returns whether any may be
-    /// due.
+    /// Begins a pass over the timers due by `now`. Timers that callbacks arm for the past fire in
+    /// the next pass, which examines at most `budget` timers. Returns whether any may be due.
     #[inline]
     fn begin_advance(&mut self, now: Ns, budget: usize) -> bool {
         self.now = self.now.max(now);

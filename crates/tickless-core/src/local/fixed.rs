@@ -359,6 +359,5 @@ fn chain_of(class: usize, span: u64) -> usize {
     (class + 1) * SPANS + span as usize % SPANS
 }
 
-// This module is at the end of the file, so that the documentation lists its methods after those
-// above.
+// This module is at the end of the file, so the documentation lists its methods after those above.
 mod class;

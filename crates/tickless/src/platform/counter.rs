@@ -29,6 +29,7 @@ mod imp {
         }
     }
 
+    /// Returns whether the CPU reports, in bit 8 of `LEAF`, that the counter's rate never changes.
     pub fn is_invariant() -> bool {
         use core::arch::x86_64::__cpuid;
         const LEAF: u32 = 0x8000_0007;

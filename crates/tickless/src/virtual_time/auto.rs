@@ -84,8 +84,7 @@ impl VirtualTime {
     ///
     /// Also returns `false`, without waiting, if another thread is advancing the clock. If that
     /// thread fires no timer, it checks again for one that the caller may have armed. If it fires
-    /// one, an executor of several threads calls this again when the tasks that were woken have
-    /// run.
+    /// one, an executor of several threads calls this again when the woken tasks have run.
     ///
     /// An executor of several threads calls this only while all of them wait, and none has a task
     /// to run: the clock does not know of tasks that were woken. For tokio,

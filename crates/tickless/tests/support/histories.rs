@@ -45,9 +45,8 @@ impl Rng {
     }
 }
 
-/// Returns the seed of a test. It is fixed, so that only changes of the code decide whether tests
-/// pass. `TICKLESS_RUN`, set to any text, chooses another seed for every test; `TICKLESS_SEED` sets
-/// it.
+/// Returns the seed of a test. It is fixed, so only changes of the code decide whether tests pass.
+/// `TICKLESS_RUN`, set to any text, chooses another seed for every test; `TICKLESS_SEED` sets it.
 pub fn seed(file: &str, test: &str) -> u64 {
     let run = std::env::var("TICKLESS_RUN").unwrap_or_default();
     let of_run = [file, test, &run].concat();

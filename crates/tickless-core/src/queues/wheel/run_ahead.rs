@@ -29,7 +29,7 @@ impl RunAhead {
     pub(super) const WORTHWHILE: u32 = 256;
 
     /// Adds a walker for a list that is about to be appended to the due list. Does nothing if the
-    /// due list is empty: then this list is popped at once, so there is no time to read ahead.
+    /// due list is empty (not `is_behind`): this list is then popped before it could be read ahead.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(super) fn add(&mut self, ends: Option<(WheelRef, WheelRef)>, is_behind: bool) {
         let Some((at, last)) = ends else { return };
