@@ -22,7 +22,7 @@ pub enum Fault {
     NextEventLate { key: u32, returned: Option<u64>, last: u64 },
     /// `next_event` returned a time, although no timer is due then.
     NextEventForNothing { returned: u64, first: Option<u64> },
-    /// A driver that sleeps until the time of `next_event` fires nothing again and again.
+    /// A driver sleeps until the time of `next_event` again and again, and never fires a timer.
     Stuck { now: u64, rounds: u32 },
     /// A call panicked.
     Panicked { message: String },

@@ -1,4 +1,4 @@
-//! Runs the checks on a set of timers, and shows what was found.
+//! Runs the checks on an implementation of timers, and shows the faults that they have found.
 
 use crate::checks::{checks, random_histories};
 use crate::fault::Fault;

@@ -345,8 +345,9 @@ impl<P: Platform> Bases<P> {
             found = self.disarm_locked(timer, operation);
         }
         if self.settings().scan == Scan::AllBases {
-            // Checks every base, as Linux did until 2005. A running timer stays on its base, so
-            // this finds nothing; a study of cancels measures what it costs.
+            // Search every base for a running callback of the timer, as Linux did until 2005. This
+            // finds none: a running timer stays on its base, which was searched. A study of cancels
+            // measures what the search costs.
             for cpu in 0..self.count() as u16 {
                 let Ok(()) =
                     self.wait_on(CpuId(cpu), timer.address(), &mut |_| Ok::<(), Infallible>(()));

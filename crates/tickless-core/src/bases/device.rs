@@ -1,5 +1,5 @@
-//! Programs a base's event device as [`rearm`](crate::rearm) has decided, and recovers from lost
-//! events (R13).
+//! Sets a base's event device to the time that [`rearm`](crate::rearm) has decided, and recovers
+//! if the device loses an event.
 
 use super::base::{Bases, Guard};
 use crate::platform::{Lock, Platform};

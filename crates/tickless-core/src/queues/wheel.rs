@@ -281,10 +281,10 @@ impl Wheel {
         self.splice(OVERDUE, DUE);
     }
 
-    /// Examines the next timer that has come due by the time of the last
-    /// [`advance`](Wheel::advance), in the order of expiry. If its deadline has come, the timer is
-    /// removed, and its deadline has been [closed](Deadlines::close_by); if it was pushed out, it
-    /// is moved to its proper bucket. O(1) amortised.
+    /// Examines the next timer of the buckets that the last [`advance`](Wheel::advance) reached, in
+    /// the order of expiry. If its deadline has passed, removes the timer; its deadline can then no
+    /// longer be changed (see [`close_by`](Deadlines::close_by)). If the deadline was made later
+    /// since, moves the timer to that bucket. O(1) amortised.
     ///
     /// `looks` is raised by one for each timer that was accessed, by at most
     /// [`LOOKS_MAX`](Wheel::LOOKS_MAX), so that the caller can bound its work. The remaining timers

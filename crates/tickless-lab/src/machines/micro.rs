@@ -73,12 +73,12 @@ impl Tools {
     }
 }
 
-/// Returns the duration for which all shorter durations together take half of the total time.
+/// Returns the median weighted by duration: all shorter durations take half of the total time.
 ///
-/// A pair is an arming and a disarming. Only the timer that expires first writes the device.
-/// Shortly before a tick, which then expires first, a pair writes nothing and is short, so many fit
-/// in: at 250 Hz they are seven of ten, and the mean would be a third of what a pair with writes
-/// takes. The short pairs take only a thirteenth of the total time.
+/// A duration is that of a pair, an arming and a disarming. Arming writes the device only if the
+/// timer is earlier than the next tick. Just before a tick it is not, and pairs without a write are
+/// much shorter. At 250 Hz these are seven of ten pairs, but take a thirteenth of the total time.
+/// The plain mean would be a third of what a pair with writes takes.
 fn middle_of_time(mut durations: Vec<f64>) -> f64 {
     durations.sort_by(f64::total_cmp);
     let half = durations.iter().sum::<f64>() / 2.0;

@@ -232,8 +232,8 @@ impl Cell {
         self
     }
 
-    /// Removes the published figure, the claim and the verdict, because they apply to the machine
-    /// of the published report and this figure is from another one.
+    /// Removes the published figure, the claim and the verdict. They apply to the machine of the
+    /// published report; this cell's value is from another machine.
     #[must_use]
     pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, repetitions, .. } = self;

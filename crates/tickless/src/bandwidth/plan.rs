@@ -69,7 +69,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
         let period = Ns::from_duration(period);
-        // The gap between two batches: for a batch to start running, and short against the period.
+        // Between two batches, the first one can start to run. Short compared with the period.
         let gap = Ns::from_ms(1).min(Ns(period.0 / 64)).to_duration();
         let release = Release { batch, gap };
         let settings = Settings { quota, period, extra: 0, slice, release };

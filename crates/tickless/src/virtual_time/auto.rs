@@ -37,8 +37,8 @@ struct State {
     missed: bool,
 }
 
-/// Keeps the clock from advancing automatically; from [`VirtualTime::busy`]. When you hand over
-/// work to a thread that you start, or in a message, send this guard along.
+/// While this guard exists, the clock does not advance automatically. [`VirtualTime::busy`] returns
+/// it. When you give work to a new thread, or send it in a message, send this guard with it.
 #[derive(Debug)]
 #[must_use = "the clock moves on as soon as this is dropped"]
 pub struct Busy {

@@ -40,7 +40,7 @@ pub(super) fn cells(
     cost(study, Duration::from_millis(request.effort.pick(300, 3_000, 10_000)))
 }
 
-/// Adds by how many percent the CPU time of groups differs from their quotas.
+/// Measures the difference between the CPU time of groups and their quotas, in percent.
 fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), LabError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;

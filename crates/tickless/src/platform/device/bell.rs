@@ -35,7 +35,8 @@ impl<W: Word, R: ParkingWord> DriverBell<W, R> {
 }
 
 impl<W: Word, R: ParkingWord> DriverBell<W, R> {
-    /// Sets the deadline, under the lock of the base. Then call [`ring`](DriverBell::ring).
+    /// Sets the deadline. Call it while you hold the base's lock; unlock, then call
+    /// [`ring`](DriverBell::ring).
     pub fn set(&self, deadline: Ns) {
         self.deadline.store(deadline.0, Ordering::Relaxed);
         // SeqCst: pairs with the store to `asleep` in `sleep`. This thread increments `rings` and
