@@ -107,8 +107,7 @@ fn inside_two_waits() {
                 ping.send(()).unwrap();
                 pongs.recv().unwrap();
                 if start.elapsed().as_millis() > 20 {
-                    // The thread needs only the first of these.
-                    let _ = wake.send(());
+                    let _ = wake.send(()); // The thread takes only the first one.
                 }
             }
             drop(ping);
