@@ -14,11 +14,11 @@ use tickless_core::time::{Instant, Ns};
 pin_project! {
     /// A future that completes when its deadline has passed; from [`sleep`](super::sleep) and
     /// [`sleep_until`](super::sleep_until). 96 bytes. Never early; late by at most its slack and
-    /// two thread wakeups. Moving the deadline to a later time again and again seldom takes a lock.
+    /// two thread wakeups.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Sleep {
         #[pin]
-        pub(crate) entry: Entry<QueueLink>,
+        pub(super) entry: Entry<QueueLink>,
     }
 }
 
@@ -43,7 +43,7 @@ macro_rules! sleep {
 
             /// Returns `true` if the sleep's timer has fired. The task may not have been woken yet.
             pub fn is_elapsed(&self) -> bool {
-                self.entry.has_elapsed()
+                self.entry.has_fired()
             }
 
             /// Sets another deadline, whether or not the sleep has completed. The task that polled

@@ -2,12 +2,7 @@
 //!
 //! The task writes the waker, and the driver whose timer fires takes it out, by the protocol in
 //! [`super::turns`]. The driver calls the waker between two callbacks or after the last one (see
-//! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for
-//! nanoseconds only.
-//!
-//! A sleep is often pushed out: an idle timeout by each request. So a pending precise timer stays
-//! armed for its old deadline at first. When it expires, the driver compares the deadline with the
-//! time, and rearms the timer instead of waking the task.
+//! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for ns only.
 
 use super::ambient::{self, Scope};
 use super::fired::Fired;
@@ -22,14 +17,11 @@ use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomPinned;
 use core::pin::Pin;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering};
 use core::task::{Context, Poll, Waker};
 use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::Timer;
 use tickless_core::time::{Ns, Window};
-
-/// The unit of [`Entry::lead`], about 4 ms.
-const LEAD_NS: u64 = 1 << 22;
 
 /// A timer that wakes the task that polls it. 96 bytes for a precise timer.
 #[repr(C)]
@@ -38,14 +30,11 @@ pub(crate) struct Entry<L: Family<Host>> {
     waker: UnsafeCell<Option<Waker>>,
     /// `None` if the system refused the driver threads: polls compare the deadline with the clock.
     shared: Option<Handle>,
-    /// Nanoseconds. Only the task writes this; a driver whose timer expires earlier rearms it. So
-    /// even after a reset that panics, this deadline has passed if the entry is marked as fired.
-    deadline: AtomicU64,
+    /// A reset writes this after its steps that may panic. So even after a panic, this deadline has
+    /// passed if the entry is marked as fired.
+    deadline: Cell<Ns>,
     /// Units of 1.024 µs.
-    slack: AtomicU32,
-    /// How much earlier than its deadline a pending precise timer is armed, rounded up to units of
-    /// [`LEAD_NS`].
-    lead: Cell<u8>,
+    slack: Cell<u32>,
     /// Whether the task or the driver may access the waker.
     turns: Turns<AtomicU8>,
     stage: Cell<Stage>,
@@ -78,9 +67,8 @@ impl<L: Family<Host>> Entry<L> {
             timer: Timer::new(Self::GLUE),
             waker: UnsafeCell::new(None),
             shared: timers.map(Handle::handle),
-            deadline: AtomicU64::new(deadline.0),
-            slack: AtomicU32::new(slack_units(slack)),
-            lead: Cell::new(0),
+            deadline: Cell::new(deadline),
+            slack: Cell::new(slack_units(slack)),
             turns: Turns::new(),
             stage: Cell::new(Stage::New),
             waits_for_scope: Cell::new(false),
@@ -89,30 +77,16 @@ impl<L: Family<Host>> Entry<L> {
     }
 
     pub(crate) fn deadline(&self) -> Ns {
-        // Relaxed: arming the timer publishes its deadline to the driver. A driver that misses a
-        // push-out fires the timer too early, which `has_elapsed` finds out.
-        Ns(self.deadline.load(Ordering::Relaxed))
-    }
-
-    fn set_deadline(&self, deadline: Ns) {
-        self.deadline.store(deadline.0, Ordering::Relaxed);
+        self.deadline.get()
     }
 
     /// Sets by how much the timer may be late. Applies from the next arming on.
     pub(crate) fn set_slack(&self, slack: Ns) {
-        self.slack.store(slack_units(slack), Ordering::Relaxed);
+        self.slack.set(slack_units(slack));
     }
 
-    fn has_fired(&self) -> bool {
+    pub(crate) fn has_fired(&self) -> bool {
         self.turns.has_fired()
-    }
-
-    /// Returns whether the timer has fired at its deadline. If the task pushed out the timer while
-    /// the driver fired it, the timer has fired earlier, and must be armed again.
-    pub(crate) fn has_elapsed(&self) -> bool {
-        self.has_fired()
-            && (self.lead.get() == 0
-                || self.shared().is_none_or(|shared| self.deadline() <= shared.now()))
     }
 
     pub(crate) fn shared(&self) -> Option<&Shared> {
@@ -197,19 +171,12 @@ impl<L: Family<Host>> Entry<L> {
         Some(Scope { deadline, earliest, has_passed, timers, slack: self.slack(), waker })
     }
 
-    /// Polls an armed entry: stores the waker, unless the timer has fired at its deadline.
-    #[cfg_attr(debug_assertions, track_caller)]
+    /// Polls an armed entry: stores the waker unless the timer has fired.
     #[inline(never)]
     fn poll_armed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let entry = self.as_ref();
-        if !entry.has_fired() && entry.register(cx.waker()) {
-            return Poll::Pending;
-        }
-        if entry.has_elapsed() {
-            return Poll::Ready(());
-        }
-        entry.rewind(entry.deadline());
-        self.arm(cx)
+        let entry = self.into_ref();
+        let waits = !entry.has_fired() && entry.register(cx.waker());
+        if waits { Poll::Pending } else { Poll::Ready(()) }
     }
 
     /// Arms the timer for the task that polls, unless the deadline has passed.
@@ -245,40 +212,14 @@ impl<L: Family<Host>> Entry<L> {
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
         if let Some(timer) = entry.timer() {
-            if entry.stage.get() == Stage::Armed && entry.push_out(&timer, deadline, now) {
-                entry.set_deadline(deadline);
+            // `push_out` changes pending timers only, so it returns `false` for one that has fired.
+            if entry.stage.get() == Stage::Armed && timer.push_out(entry.window(deadline), now) {
+                entry.deadline.set(deadline);
                 timer.label_as_polled();
                 return;
             }
         }
         entry.reset_locked(deadline, now);
-    }
-
-    /// Makes a pending timer expire later without taking a lock. Returns `false`, and changes
-    /// nothing, if that requires the lock, or if the timer has fired. Otherwise the caller must set
-    /// the deadline.
-    ///
-    /// A precise timer stays armed as it is, and the driver rearms it when it expires. That costs
-    /// the driver a wakeup, so this also returns `false` if the timer would expire in the first
-    /// half of the time to the new deadline. A timer that is pushed out often is therefore rearmed
-    /// about twice in that time, and never expires.
-    #[cfg_attr(debug_assertions, track_caller)]
-    #[inline(always)]
-    fn push_out(&self, timer: &Pinned<&Shared, L>, deadline: Ns, now: Ns) -> bool {
-        if L::COARSE {
-            return timer.push_out(self.window(deadline), now);
-        }
-        let Some(later) = deadline.0.checked_sub(self.deadline().0) else { return false };
-        let units = u64::from(self.lead.get()) + later / LEAD_NS + 1;
-        let Ok(lead) = u8::try_from(units) else { return false };
-        let armed = deadline.0.saturating_sub(units * LEAD_NS);
-        let stays = units * LEAD_NS <= armed.saturating_sub(now.0)
-            && !self.has_fired()
-            && timer.leave_pushed_out();
-        if stays {
-            self.lead.set(lead);
-        }
-        stays
     }
 
     /// Moves the deadline. If the timer has fired, ends that use of it and begins a new one.
@@ -287,33 +228,23 @@ impl<L: Family<Host>> Entry<L> {
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
         if let Some(timer) = self.timer().filter(|_| self.stage.get() == Stage::Armed) {
             let window = self.window(deadline);
-            // Set the deadline first: with a later one, a driver would rearm the timer for that.
-            self.set_deadline(deadline);
             if !self.has_fired()
                 && timer.start(window, now, Options::default()) == Ok(Started::Pending)
             {
-                self.lead.set(0);
+                self.deadline.set(deadline);
                 timer.label_as_polled();
                 return;
             }
-        }
-        self.rewind(deadline);
-    }
-
-    /// Makes the entry one whose next poll arms the timer, for this deadline.
-    fn rewind(self: Pin<&Self>, deadline: Ns) {
-        if let Some(timer) = self.timer().filter(|_| self.stage.get() == Stage::Armed) {
             // The timer has fired or is about to: wait for a driver that may be in its callback.
             timer.disarm();
             self.stage.set(Stage::Idle);
         }
-        self.set_deadline(deadline);
-        self.lead.set(0);
+        self.deadline.set(deadline);
         self.turns.reset();
     }
 
     fn slack(&self) -> Ns {
-        Ns(u64::from(self.slack.load(Ordering::Relaxed)) << 10)
+        Ns(u64::from(self.slack.get()) << 10)
     }
 
     fn window(&self, deadline: Ns) -> Window {
@@ -377,11 +308,6 @@ impl<L: Family<Host>> Entry<L> {
         // SAFETY: the caller promises a live entry, and a thread that drops it waits until this has
         // returned.
         let entry = unsafe { node.cast::<Self>().as_ref() };
-        let deadline = entry.deadline();
-        if deadline > fired.found_at().to_ns() {
-            fired.restart_window(entry.window(deadline));
-            return;
-        }
         // SAFETY: `fire` calls this only when no task accesses the waker.
         let taken = entry.turns.fire(|| unsafe { (*entry.waker.get()).take() });
         if let Some(waker) = taken.flatten() {
@@ -471,34 +397,6 @@ mod tests {
         unsafe { Waker::from_raw(RawWaker::new(null(), &VTABLE)) }
     }
     static PANICS: AtomicBool = AtomicBool::new(false);
-
-    /// Goal: W1 (never early), for a timer that is pushed out without a lock.
-    #[test]
-    fn a_driver_rearms_a_timer_that_was_pushed_out() {
-        let timers = crate::Timers::builder().bases(1).start().unwrap();
-        let counts = Arc::new(Counts(AtomicU64::new(0)));
-        let waker = Waker::from(Arc::clone(&counts));
-        let cx = &mut Context::from_waker(&waker);
-        let (now, hour, ms) = (timers.now(), Duration::from_secs(3_600), Duration::from_millis);
-        let mut sleep = pin!(timers.sleep(hour));
-        assert!(sleep.as_mut().poll(cx).is_pending());
-        sleep.as_mut().reset_from(now, hour + ms(50));
-        assert_ne!(sleep.entry.lead.get(), 0);
-        // A driver fires the timer that has not seen the push-out.
-        sleep.entry.turns.fire(|| ());
-        assert!(!sleep.is_elapsed() && sleep.as_mut().poll(cx).is_pending());
-        if cfg!(miri) {
-            return; // Its clock counts steps.
-        }
-        let mut sleep = pin!(timers.sleep(ms(1_000)));
-        assert!(sleep.as_mut().poll(cx).is_pending());
-        sleep.as_mut().reset(ms(1_050));
-        while counts.0.load(Ordering::SeqCst) == 0 {
-            std::thread::park_timeout(ms(1));
-        }
-        assert!(timers.now() >= sleep.deadline() && sleep.as_mut().poll(cx).is_ready());
-        assert_eq!(counts.0.load(Ordering::SeqCst), 1, "the task is woken at the deadline only");
-    }
 
     /// Goal: W1 (never early).
     #[test]

@@ -192,20 +192,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         is_done
     }
 
-    /// Returns whether a pending timer may stay armed for an earlier time when its owner makes the
-    /// deadline later. Otherwise the owner must rearm it: the event of an arming is traced, or the
-    /// timers fire in the order in which they were armed.
-    #[inline]
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub(super) fn leave_pushed_out(&self) -> bool {
-        let stays = !events::are_traced() && self.set.bases.pushes_out_lazily();
-        #[cfg(debug_assertions)]
-        if stays && !self.set.is_forked_child() {
-            self.set.notes.armed(self.address(), core::panic::Location::caller());
-        }
-        stays
-    }
-
     #[inline]
     pub(crate) fn try_cancel(&self) -> Cancel {
         if self.set.is_forked_child() {
