@@ -152,7 +152,7 @@ fn count(
                 if !is_asleep(thread) {
                     return Census::Awake(thread.tid);
                 }
-                if is_in_untraced_wait(thread) == Some(false) {
+                if untraced_wait(thread) == UntracedWait::Ended {
                     ended_waits.extend(thread.untraced.take().and_then(|wait| wait.key));
                 }
                 changed.push((thread.tid, before));
@@ -226,19 +226,32 @@ fn runs_now(thread: &mut Thread) -> bool {
     call(thread, |text| text.starts_with("running")).unwrap_or(false)
 }
 
-/// Returns whether a thread is still in its last untraced wait (one with the kernel's own timeout).
-/// `None` if the thread runs: it may be about to begin the wait, or to go on with it.
-pub(crate) fn is_in_untraced_wait(thread: &mut Thread) -> Option<bool> {
-    let Some(wait) = thread.untraced else { return Some(false) };
-    // Without the file `syscall`, the thread's registers are compared when its deadline comes.
-    call(thread, |text| is_in(text, &wait)).unwrap_or(Some(true))
+/// What is known of a thread's last untraced wait (one with the kernel's own timeout).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum UntracedWait {
+    /// The thread waits.
+    Lasts,
+    Ended,
+    /// The thread runs: it may be about to begin the wait, or to go on with it, or have ended it.
+    Unknown,
+}
+
+/// Returns whether a thread is still in its last untraced wait.
+pub(crate) fn untraced_wait(thread: &mut Thread) -> UntracedWait {
+    let Some(wait) = thread.untraced else { return UntracedWait::Ended };
+    match call(thread, |text| is_in(text, &wait)) {
+        Some(Some(false)) => UntracedWait::Ended,
+        Some(None) => UntracedWait::Unknown,
+        // Without the file `syscall`, the thread's registers are compared when its deadline comes.
+        Some(Some(true)) | None => UntracedWait::Lasts,
+    }
 }
 
 /// Returns whether a thread is in a wait, by the text of its file `syscall`. `None` if it runs.
 fn is_in(text: &str, wait: &Untraced) -> Option<bool> {
     let mut words = text.split_whitespace();
     let number = words.next()?.parse().ok()?;
-    // The number of no system call is -1.
+    // A thread that sleeps outside of all system calls has the number -1.
     if number < 0 {
         return Some(false);
     }

@@ -332,7 +332,7 @@ impl<P: Platform> Bases<P> {
         let armed = L::enqueue(&mut state.queues, timer, life, arming);
         match self.update_device(&mut state, timer, armed, replaced) {
             Rearm::Keep => (state, after_unlock),
-            after_unlock => (state, after_unlock),
+            kick => (state, kick),
         }
     }
 

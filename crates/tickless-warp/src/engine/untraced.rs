@@ -11,7 +11,7 @@
 
 use super::state::{Due, Engine, arguments};
 use super::waits::{ERESTARTSYS, is_interrupted, write_remaining};
-use crate::asleep::is_in_untraced_wait;
+use crate::asleep::{UntracedWait, untraced_wait};
 use crate::options::{Options, Pace};
 use crate::sys::notices::{Answer, Notice};
 use crate::sys::{memory, ptrace};
@@ -64,26 +64,24 @@ impl Engine<'_> {
         /// When to check again whether a thread that runs is in its wait.
         const CHECK_NS: u64 = 1_000_000;
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        let is_in = is_in_untraced_wait(thread);
+        let progress = untraced_wait(thread);
         let Some(wait) = thread.untraced.as_mut().filter(|wait| wait.key == Some(key)) else {
             return;
         };
-        match is_in {
-            Some(true) => wait.key = None,
-            Some(false) => {
-                thread.untraced = None;
-                return;
-            }
-            None => {
+        match progress {
+            UntracedWait::Ended => thread.untraced = None,
+            UntracedWait::Unknown => {
                 let again = self.clock.now().saturating_add(CHECK_NS);
                 wait.key = self.deadlines.arm(again, Due::Wait(tid));
-                return;
             }
-        }
-        // A process that is stopped gets the result when it continues.
-        if matches!(thread.state, State::Free) {
-            self.last = tid;
-            ptrace::interrupt(tid);
+            UntracedWait::Lasts => {
+                wait.key = None;
+                // A process that is stopped gets the result when it continues.
+                if matches!(thread.state, State::Free) {
+                    self.last = tid;
+                    ptrace::interrupt(tid);
+                }
+            }
         }
     }
 
@@ -116,8 +114,8 @@ impl Engine<'_> {
     /// taken back the tracer's interruption.
     pub(crate) fn signal_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        let is_in = is_in_untraced_wait(thread) == Some(true);
-        let Some(wait) = thread.untraced.as_mut().filter(|_| is_in) else { return };
+        let lasts = untraced_wait(thread) == UntracedWait::Lasts;
+        let Some(wait) = thread.untraced.as_mut().filter(|_| lasts) else { return };
         let left = wait.deadline.saturating_sub(self.clock.now());
         write_remaining(tid, wait.call.remaining, left);
         if wait.key.is_none() {
