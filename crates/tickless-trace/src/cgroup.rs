@@ -258,62 +258,40 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str, files: &[(&str, &str)]) -> Folder {
-            let folder = format!("tickless-cgroup-{name}-{}", std::process::id());
-            let folder = Folder(std::env::temp_dir().join(folder));
-            for (path, text) in files {
-                let path = folder.0.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-            folder
+    fn folder(files: &[(&str, &str)]) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
         }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+        folder
     }
 
     /// Goal: limits and counters of both cgroup versions are read, and a trace's line keeps them.
     #[test]
     fn both_versions_are_read() {
-        let v1 = Folder::new(
-            "v1",
-            &[
-                ("pod/cpu.cfs_quota_us", "25000\n"),
-                ("pod/cpu.cfs_period_us", "100000\n"),
-                (
-                    "pod/cpu.stat",
-                    "nr_periods 9\nnr_throttled 4\nthrottled_time 5000\nnr_bursts 1\n",
-                ),
-                ("pod/tasks", "8\n"),
-                ("pod/in ner/tasks", "9\n8\n"),
-                ("free/cpu.cfs_quota_us", "-1\n"),
-                ("free/cpu.cfs_period_us", "100000\n"),
-            ],
-        );
-        let v2 = Folder::new(
-            "v2",
-            &[
-                ("a/pod/cpu.max", "50000 200000\n"),
-                ("a/pod/cpu.max.burst", "7000\n"),
-                (
-                    "a/pod/cpu.stat",
-                    "usage_usec 1\nnr_periods 9\nnr_throttled 4\nthrottled_usec 5\n",
-                ),
-                ("a/pod/cgroup.threads", "9\n8\n"),
-                ("max/cpu.max", "max 100000\n"),
-                ("off/cpu.stat", "usage_usec 1\n"),
-            ],
-        );
+        let v1 = folder(&[
+            ("pod/cpu.cfs_quota_us", "25000\n"),
+            ("pod/cpu.cfs_period_us", "100000\n"),
+            ("pod/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5000\nnr_bursts 1\n"),
+            ("pod/tasks", "8\n"),
+            ("pod/in ner/tasks", "9\n8\n"),
+            ("free/cpu.cfs_quota_us", "-1\n"),
+            ("free/cpu.cfs_period_us", "100000\n"),
+        ]);
+        let v2 = folder(&[
+            ("a/pod/cpu.max", "50000 200000\n"),
+            ("a/pod/cpu.max.burst", "7000\n"),
+            ("a/pod/cpu.stat", "usage_usec 1\nnr_periods 9\nnr_throttled 4\nthrottled_usec 5\n"),
+            ("a/pod/cgroup.threads", "9\n8\n"),
+            ("max/cpu.max", "max 100000\n"),
+            ("off/cpu.stat", "usage_usec 1\n"),
+        ]);
         let counters = Some(Counters { periods: 9, throttled: 4, stood_ns: 5_000 });
-        let roots = [v1.0.clone(), v2.0.clone()];
+        let roots = [&v1, &v2].map(|root| root.path().to_path_buf());
         for (path, quota_us, period_us, burst_us) in
             [("pod", 25_000, 100_000, 0), ("/a/pod", 50_000, 200_000, 7_000)]
         {
@@ -328,8 +306,8 @@ mod tests {
                 assert_eq!(Recorded::parse(&recorded.to_string()), Some(recorded));
             }
         }
-        let with_limit = |root: &Folder| -> Vec<String> {
-            let groups = Cgroup::below(&root.0).into_iter();
+        let with_limit = |root: &TempDir| -> Vec<String> {
+            let groups = Cgroup::below(root.path()).into_iter();
             groups.filter(|it| it.limit().is_some()).map(|it| it.path).collect()
         };
         assert_eq!(
@@ -346,18 +324,15 @@ mod tests {
 
     #[test]
     fn a_removed_group_has_no_counters() {
-        let root = Folder::new(
-            "gone",
-            &[
-                ("pod/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5\n"),
-                ("pod/tasks", "8\n"),
-            ],
-        );
-        let group = Cgroup::find(Path::new("pod"), std::slice::from_ref(&root.0)).unwrap();
+        let root = folder(&[
+            ("pod/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5\n"),
+            ("pod/tasks", "8\n"),
+        ]);
+        let group = Cgroup::find(Path::new("pod"), &[root.path().into()]).unwrap();
         let (path, counters) = (group.path.clone(), group.counters().unwrap());
         let seen = Recorded { path, limit: None, counters: None, threads: group.threads() };
         let watch = Watch { groups: vec![(group, seen, counters)] };
-        fs::remove_dir_all(root.0.join("pod")).unwrap();
+        fs::remove_dir_all(root.path().join("pod")).unwrap();
         let [seen] = &watch.end()[..] else { panic!("one group") };
         assert_eq!((seen.counters, &seen.threads[..]), (None, &[8][..]));
     }

@@ -59,7 +59,7 @@ impl Breaking {
         let freezer = recording.freezer().map_err(failure)?;
         recording.start().map_err(failure)?;
         let above = Ns::from_duration(above);
-        let at_break = Arc::new(Break::new(above.to_duration(), move || freezer.freeze()));
+        let at_break = Arc::new(Break::new(above.to_duration(), freezer));
         Ok((Breaking { above, output, path: path.into(), recording }, at_break))
     }
 

@@ -170,7 +170,7 @@ impl RecordArgs {
 
 /// Returns a message if nothing was recorded, or not all.
 fn loss(statistics: &Statistics, buffer_kb: u64) -> Option<String> {
-    let dropped = statistics.dropped();
+    let dropped = statistics.dropped;
     let all = statistics.kept + dropped;
     if all == 0 {
         return Some("nothing happened, or it ended before it began; record again".to_string());

@@ -232,7 +232,7 @@ fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
     let to = ebpf.snapshot().unwrap();
     recording.stop().unwrap();
     let last = ebpf.snapshot().unwrap();
-    assert_eq!((last.refused, recording.statistics().dropped()), (0, 0));
+    assert_eq!((last.refused, recording.statistics().dropped), (0, 0));
     let mut text = Vec::new();
     let unseen = recording.write("a load", &mut text).unwrap();
     let trace = Trace::parse("t", &text[..]).unwrap();

@@ -121,7 +121,7 @@ impl Demand {
                     let has_waker = record.context == Context::Task && known;
                     finder.wake(pid, record.time, has_waker.then_some(record.pid));
                 }
-                (Event::TaskNew { pid, .. }, _) if group.is_some() && known => {
+                (Event::TaskNew { pid }, _) if group.is_some() && known => {
                     is_member(pid, true);
                 }
                 _ => {}

@@ -170,13 +170,6 @@ impl<'a, 'n> Reading<'a, 'n> {
     fn raw_timer_flags(&self) -> Option<u64> {
         self.values[FLAGS]?.strip_prefix(b"0x").and_then(hex)
     }
-
-    /// Reads from the flags of clone(2) whether a new thread belongs to the same process.
-    pub(super) fn is_thread(&mut self) -> Result<bool, Cause> {
-        const CLONE_THREAD: u64 = 0x1_0000;
-        let flags = self.hex()?;
-        Ok(flags & CLONE_THREAD != 0)
-    }
 }
 
 fn pid_before_priority(text: &[u8]) -> Option<&[u8]> {

@@ -5,7 +5,7 @@
 //!
 //! - An event holds what the kernel recorded, in the kernel's units: jiffies for the wheel
 //!   (`timer_*`), nanoseconds for the queue (`hrtimer_*`). [`super::JiffyClock`] and
-//!   [`super::MonotonicOffset`] convert them.
+//!   [`super::Trace::monotonic_ahead_ns`] convert them.
 //! - Names, such as those of callbacks, are stored once in [`super::Names`], and events hold their
 //!   ids.
 
@@ -202,10 +202,7 @@ events! {
     SoftirqExit "softirq_exit" { vector: u32 = "vec", }
     IrqEntry "irq_handler_entry" { irq: u32 = "irq", }
     IrqExit "irq_handler_exit" { irq: u32 = "irq", }
-    TaskNew "task_newtask" {
-        pid: u32 = "pid",
-        is_thread: bool = "clone_flags" by Reading::is_thread,
-    }
+    TaskNew "task_newtask" { pid: u32 = "pid", }
     /// A process set or cleared an interval timer. The hrtimer behind it has events of its own.
     ItimerState "itimer_state"
     /// A process's interval timer expired. The hrtimer behind it has events of its own.

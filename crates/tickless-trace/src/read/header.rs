@@ -1,25 +1,16 @@
-//! Reads the lines of a trace without an event: the header (kernel, clock, CPUs) and remarks.
+//! Reads the lines of a trace without an event: the header (kernel, tick rate, CPUs) and remarks.
 //!
 //! Every fact may be missing: [`super::Trace`] can be read without it.
 
 use super::fields::{decimal, find, printable};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Format {
-    Ftrace,
-    TraceCmd,
-    Perf,
-    /// Text of ftrace or trace-cmd without the header, which would distinguish the two.
-    #[default]
-    Unknown,
-}
-
 /// What a trace tells about itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    pub format: Format,
+    /// Whether the text shows which tool printed it. Text of ftrace or trace-cmd without its header
+    /// does not.
+    pub names_tool: bool,
     pub kernel: Option<String>,
-    pub clock: Option<String>,
     pub hz: Option<u32>,
     pub cpus: Option<u16>,
     /// According to ftrace's header: how many events the text has, and how many others were
@@ -40,7 +31,7 @@ impl Header {
         let text = line.trim_ascii_start().trim_ascii_end();
         let text = text.strip_prefix(b"#").unwrap_or(text).trim_ascii();
         if text.starts_with(b"tracer:") {
-            self.format = Format::Ftrace;
+            self.names_tool = true;
         } else if text.starts_with(b"recorded:") {
             // Skip this line: it describes in free words what was recorded, and may contain text
             // that looks like a fact, such as `HZ=`.
@@ -54,7 +45,7 @@ impl Header {
     }
 
     /// Reads the facts of which one line may have several: `kernel R` (the release), `HZ=`,
-    /// `clock=`, the numbers of entries, and `#P:` (the number of CPUs).
+    /// the numbers of entries, and `#P:` (the number of CPUs).
     fn words(&mut self, text: &[u8]) {
         let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         while let Some(word) = words.next() {
@@ -63,12 +54,10 @@ impl Header {
             } else if let Some(hz) = word.strip_prefix(b"HZ=") {
                 let hz = decimal(hz).filter(|hz| (1..=10_000).contains(hz));
                 self.hz = hz.map(|hz| hz as u32).or(self.hz);
-            } else if let Some(clock) = word.strip_prefix(b"clock=") {
-                self.clock = Some(printable(clock));
             } else if let Some(cpus) = word.strip_prefix(b"#P:") {
                 self.cpus = cpu_count(cpus).or(self.cpus);
             } else if word == b"entries-in-buffer/entries-written:" {
-                self.format = Format::Ftrace;
+                self.names_tool = true;
                 if let Some((promised, written)) = words.next().and_then(entries) {
                     self.promised = promised;
                     self.overwritten = written.saturating_sub(promised);
@@ -84,7 +73,7 @@ impl Header {
             return Some(Remark::EventsLost(lost));
         }
         if let Some(cpus) = text.strip_prefix(b"cpus=") {
-            self.format = Format::TraceCmd;
+            self.names_tool = true;
             self.cpus = cpu_count(cpus).or(self.cpus);
             return Some(Remark::Ignored);
         }
@@ -165,21 +154,8 @@ mod tests {
         ] {
             header.comment(line.as_bytes());
         }
-        assert_eq!(header.format, Format::Ftrace);
+        assert!(header.names_tool);
         assert_eq!(header.kernel.as_deref(), Some("6.18.44"));
-        assert_eq!(header.clock.as_deref(), Some("mono"));
         assert_eq!((header.hz, header.cpus, header.overwritten), (Some(250), Some(2), 10));
-    }
-
-    #[test]
-    fn remarks_are_recognised() {
-        let mut header = Header::default();
-        for line in ["", "version = 7", "CPU 0 is empty", " => schedule", "cpus=2"] {
-            assert_eq!(header.remark(line.as_bytes()), Some(Remark::Ignored), "{line}");
-        }
-        assert_eq!((header.format, header.cpus), (Format::TraceCmd, Some(2)));
-        let frame = b"\tffffffff81d0a5b4 hrtimer_start_range_ns+0x4 ([kernel.kallsyms])";
-        assert_eq!(header.remark(frame), Some(Remark::Ignored));
-        assert_eq!(header.remark(b"something else"), None);
     }
 }

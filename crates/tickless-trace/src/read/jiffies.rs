@@ -21,7 +21,6 @@ use tickless_core::time::Ns;
 
 use super::Record;
 use super::event::{Event, Jiffy, TimerAddr};
-use super::monotonic::MonotonicOffset;
 use super::names::Names;
 
 /// The rates that distributions choose.
@@ -78,7 +77,7 @@ pub(super) fn measure(
     records: &[Record],
     names: &Names,
     header_hz: Option<u32>,
-    monotonic: Option<MonotonicOffset>,
+    monotonic_ahead_ns: Option<i64>,
 ) -> (Option<Hz>, Option<JiffyClock>) {
     let readings = Readings::collect(records);
     let ticks = tick_expiries(records, names);
@@ -96,7 +95,7 @@ pub(super) fn measure(
         .or(of_header);
     let clock = hz.zip(readings).and_then(|(hz, readings)| {
         let latest = readings.earliest(hz.tick())?;
-        let exact = monotonic.and_then(|offset| at_tick(latest, &ticks, hz.tick(), offset));
+        let exact = monotonic_ahead_ns.and_then(|ahead| at_tick(latest, &ticks, hz.tick(), ahead));
         Some(JiffyClock {
             anchor: readings.first,
             anchor_ns: exact.unwrap_or(latest),
@@ -216,12 +215,12 @@ fn at_tick(
     latest: i64,
     ticks: &HashMap<TimerAddr, Vec<u64>>,
     tick: Ns,
-    monotonic: MonotonicOffset,
+    monotonic_ahead_ns: i64,
 ) -> Option<i64> {
     let mut phases: Vec<u64> = ticks.values().flatten().map(|expiry| expiry % tick.0).collect();
     phases.sort_unstable();
     let phase = phases.chunk_by(|one, other| one == other).max_by_key(|run| run.len())?[0];
-    let phase = (phase as i64).saturating_add(monotonic.ns);
+    let phase = (phase as i64).saturating_add(monotonic_ahead_ns);
     let tick = i64::try_from(tick.0).ok()?;
     let latest = latest.saturating_add(PRINTED_EARLY_NS);
     Some(latest.saturating_sub(latest.saturating_sub(phase).rem_euclid(tick)))

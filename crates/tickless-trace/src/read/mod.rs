@@ -11,8 +11,9 @@
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU recorded them.
 //!
-//! Times are on the trace's own clock. Deadlines of `hrtimer_*` are on the timer's clock, and
-//! [`Trace::monotonic`] converts them; those of `timer_*` are jiffies: see [`Trace::jiffies`].
+//! Times are on the trace's own clock. Deadlines of `hrtimer_*` are on the timer's clock, which
+//! [`Trace::monotonic_ahead_ns`] relates to it; those of `timer_*` are jiffies: see
+//! [`Trace::jiffies`].
 
 mod attributes;
 mod build;
@@ -40,9 +41,8 @@ use tickless_core::time::{CpuId, Ns};
 
 pub use attributes::{ClockId, Context, HrtimerMode};
 pub use event::{Event, EventKind, Family, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
-pub use header::{Format, Header};
+pub use header::Header;
 pub use jiffies::{Hz, JiffyClock};
-pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub(crate) use prefix::{Prefix, split};
 pub use problem::{Cause, Problem, Problems, TraceError, Unusable};
@@ -79,8 +79,8 @@ pub struct Trace {
     pub hz: Option<Hz>,
     /// Converts jiffies to times; `None` without a wheel timer or a known tick rate.
     pub jiffies: Option<JiffyClock>,
-    /// Converts times on CLOCK_MONOTONIC to the trace's clock; `None` if no hrtimer expired.
-    pub monotonic: Option<MonotonicOffset>,
+    /// How far the trace's clock is ahead of CLOCK_MONOTONIC; `None` if no hrtimer expired.
+    pub monotonic_ahead_ns: Option<i64>,
     pub problems: Problems,
     pub lines: u64,
     /// Lines that may have been events and could not be used.

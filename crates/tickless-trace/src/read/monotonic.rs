@@ -7,58 +7,41 @@
 //! line is printed a little after `now` was read, never before, so the smallest difference is the
 //! most exact.
 
-use tickless_core::time::Ns;
-
 use super::Record;
 use super::event::Event;
 use super::names::Names;
 
-/// How far the trace's clock is ahead of CLOCK_MONOTONIC; negative when behind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MonotonicOffset {
-    pub ns: i64,
-}
+/// If the difference is in this range, the two are one clock: the difference is the time between
+/// reading the clock and printing the line.
+const SAME_CLOCK_NS: std::ops::Range<i64> = -1_000..100_000;
+/// A difference that is further below the median than this is an outlier.
+const BELOW_MEDIAN_NS: i64 = 1_000_000;
 
-impl MonotonicOffset {
-    /// If the difference is in this range, the two are one clock: the difference is the time
-    /// between reading the clock and printing the line.
-    const SAME_CLOCK_NS: std::ops::Range<i64> = -1_000..100_000;
-    /// A difference that is further below the median than this is an outlier.
-    const BELOW_MEDIAN_NS: i64 = 1_000_000;
-
-    /// Converts a CLOCK_MONOTONIC time to the trace's clock. Returns [`Ns::NEVER`] unchanged.
-    pub fn trace_time(&self, time: Ns) -> Ns {
-        if time == Ns::NEVER { Ns::NEVER } else { Ns(time.0.saturating_add_signed(self.ns)) }
-    }
-
-    /// Measures the offset with the expirations of the periodic tick, which is on CLOCK_MONOTONIC.
-    /// If there are none, uses those of all timers: few timers are on other clocks, and the median
-    /// ignores them. O(n log n).
-    pub(super) fn measure(records: &[Record], names: &Names) -> Option<MonotonicOffset> {
-        let ticks = names.tick_functions();
-        let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());
-        for record in records {
-            if let Event::HrtimerExpireEntry { now, function, .. } = record.event {
-                let ahead = i128::from(record.time.0) - i128::from(now.0);
-                let ahead = ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-                of_all.push(ahead);
-                if ticks.contains(&Some(function)) {
-                    of_ticks.push(ahead);
-                }
+/// Returns how far the trace's clock is ahead of CLOCK_MONOTONIC, in ns; negative when behind. Uses
+/// the expirations of the periodic tick, which is on CLOCK_MONOTONIC. If there are none, uses those
+/// of all timers: few timers are on other clocks, and the median ignores them. O(n log n).
+pub(super) fn ahead_ns(records: &[Record], names: &Names) -> Option<i64> {
+    let ticks = names.tick_functions();
+    let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());
+    for record in records {
+        if let Event::HrtimerExpireEntry { now, function, .. } = record.event {
+            let ahead = i128::from(record.time.0) - i128::from(now.0);
+            let ahead = ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            of_all.push(ahead);
+            if ticks.contains(&Some(function)) {
+                of_ticks.push(ahead);
             }
         }
-        let mut ahead = if of_ticks.is_empty() { of_all } else { of_ticks };
-        ahead.sort_unstable();
-        let lowest = ahead.get(ahead.len() / 2)?.saturating_sub(Self::BELOW_MEDIAN_NS);
-        let smallest = *ahead.iter().find(|&&ns| ns >= lowest)?;
-        let ns = if Self::SAME_CLOCK_NS.contains(&smallest) { 0 } else { smallest };
-        Some(MonotonicOffset { ns })
     }
+    let mut ahead = if of_ticks.is_empty() { of_all } else { of_ticks };
+    ahead.sort_unstable();
+    let lowest = ahead.get(ahead.len() / 2)?.saturating_sub(BELOW_MEDIAN_NS);
+    let smallest = *ahead.iter().find(|&&ns| ns >= lowest)?;
+    Some(if SAME_CLOCK_NS.contains(&smallest) { 0 } else { smallest })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::read::Trace;
 
     /// Returns the offset of a trace in which timers expire at 100.000050 s. Each of `expiries` is
@@ -72,7 +55,7 @@ mod tests {
         };
         let lines: String = expiries.iter().map(line).collect();
         let text = format!("# tracer: nop\n a-1 [000] d..1.  1.0: timer_init: timer=01\n{lines}");
-        Trace::parse("t", text.as_bytes()).unwrap().monotonic.map(|offset| offset.ns)
+        Trace::parse("t", text.as_bytes()).unwrap().monotonic_ahead_ns
     }
 
     #[test]
@@ -89,12 +72,5 @@ mod tests {
             [102_000_030_000, 102_000_049_000, 101_990_000_000, 102_000_048_000, 109_000_000_000];
         let smallest = 100_000_050_000 - 102_000_049_000;
         assert_eq!(measured(&times.map(|now| ("hrtimer_wakeup", now))), Some(smallest));
-    }
-
-    #[test]
-    fn times_are_converted() {
-        let offset = MonotonicOffset { ns: 30_000_060_000 };
-        assert_eq!(offset.trace_time(Ns(70_000_000_000)), Ns(100_000_060_000));
-        assert_eq!(offset.trace_time(Ns::NEVER), Ns::NEVER);
     }
 }

@@ -157,19 +157,17 @@ mod tests {
         );
         let groups = [70, 71, 72].map(|thread| processes.limited_group(thread));
         assert_eq!((groups, processes.has_limits()), ([None, Some(1), Some(1)], true));
-        let folder = std::env::temp_dir().join(format!("tickless-limits-{mine}"));
-        let inner = folder.join("pod/inner");
+        let folder = tempfile::tempdir().unwrap();
+        let (root, stat) = (folder.path(), folder.path().join("pod/cpu.stat"));
+        let inner = root.join("pod/inner");
         fs::create_dir_all(&inner).unwrap();
-        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 40\nthrottled_usec 1")
-            .unwrap();
+        fs::write(&stat, "nr_periods 50\nnr_throttled 40\nthrottled_usec 1").unwrap();
         fs::write(inner.join("cgroup.threads"), "8\n9\n").unwrap();
         let mut text = String::new();
-        limits(&folder, &mut text);
-        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 4\nthrottled_usec 1")
-            .unwrap();
-        limits(&folder, &mut text);
+        limits(root, &mut text);
+        fs::write(&stat, "nr_periods 50\nnr_throttled 4\nthrottled_usec 1").unwrap();
+        limits(root, &mut text);
         assert_eq!(text, "# cpu limit: 8 9\n");
-        fs::remove_dir_all(folder).unwrap();
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || told.recv());
         let mut now = Processes::default();

@@ -6,14 +6,13 @@ use tickless_core::time::{CpuId, Ns};
 use super::build::Reading;
 use super::event::{Event, EventKind};
 use super::fields::printable;
-use super::header::{Format, Header, Remark, lost_events};
-use super::monotonic::MonotonicOffset;
+use super::header::{Header, Remark, lost_events};
 use super::names::Names;
 use super::open::{Line, Lines};
 use super::prefix::{self, Prefix};
 use super::problem::{Cause, Problems, Unusable};
 use super::processes::Processes;
-use super::{Record, Trace, jiffies, soundness};
+use super::{Record, Trace, jiffies, monotonic, soundness};
 use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
 use std::io;
@@ -85,9 +84,8 @@ impl Reader {
     }
 
     fn event(&mut self, prefix: &Prefix<'_>) {
-        if prefix.system.is_some() && self.header.format == Format::Unknown {
-            self.header.format = Format::Perf;
-        }
+        // Only perf prints the group of an event.
+        self.header.names_tool |= prefix.system.is_some();
         let Some(kind) = EventKind::from_name(prefix.name) else {
             return self.unknown_event(prefix);
         };
@@ -208,8 +206,8 @@ impl Reader {
         }
         self.note_unsound();
         self.note_header(found);
-        let monotonic = MonotonicOffset::measure(&self.records, &self.names);
-        let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, monotonic);
+        let ahead_ns = monotonic::ahead_ns(&self.records, &self.names);
+        let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, ahead_ns);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
             && header != hz.value
         {
@@ -230,7 +228,7 @@ impl Reader {
             processes: self.processes,
             hz,
             jiffies,
-            monotonic,
+            monotonic_ahead_ns: ahead_ns,
             problems: self.problems,
             lines: self.line_number,
             skipped_lines: self.skipped_lines,
@@ -239,7 +237,7 @@ impl Reader {
     }
 
     fn note_header(&mut self, found: u64) {
-        if self.header.format == Format::Unknown {
+        if !self.header.names_tool {
             self.note_file(Cause::NoHeader);
         }
         let promised = self.header.promised;

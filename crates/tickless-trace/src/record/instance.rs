@@ -104,14 +104,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_is_named_after_its_recorder() {
-        assert_eq!(recorder("tickless-12-345-0"), Some((12, 345)));
-        for other in ["tickless", "tickless-", "tickless-x-1-0", "other-12-345-0", "tickless-12"] {
-            assert_eq!(recorder(other), None, "{other}");
-        }
-    }
-
-    #[test]
     fn running_processes_have_a_start_time() {
         let mine = start_time(std::process::id());
         assert!(mine.is_some_and(|start| start > 0), "{mine:?}");

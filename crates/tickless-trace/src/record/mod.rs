@@ -19,7 +19,7 @@ pub use error::RecordError;
 pub use idle::{IdleEvents, IdleStops};
 pub use kernel::{hz as kernel_hz, stops_idle_ticks};
 pub(crate) use recording::IDLE_NOT_RECORDED;
-pub use recording::{EXTRA_FOR_DOCTOR, Freezer, Options, Recording};
+pub use recording::{EXTRA_FOR_DOCTOR, Options, Recording};
 pub use statistics::Statistics;
 pub use tracefs::Tracefs;
 pub use watcher::watch_if_asked;

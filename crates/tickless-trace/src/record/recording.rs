@@ -117,12 +117,14 @@ impl Recording {
         self.instance.set(TRACING_ON, "0")
     }
 
-    /// Returns a handle that stops recording with one system call, from any thread. The events
-    /// recorded until then stay in the buffers.
-    pub fn freezer(&self) -> Result<Freezer, RecordError> {
+    /// Returns a function that stops recording with one system call, from any thread. The events
+    /// recorded until then stay in the buffers. Drop the function before the recording: an instance
+    /// with open files stays.
+    pub fn freezer(&self) -> Result<impl Fn() + use<>, RecordError> {
         let file = self.instance.path().join(TRACING_ON);
-        let file = File::options().write(true).open(file);
-        Ok(Freezer { file: file.map_err(RecordError::Instance)? })
+        let file = File::options().write(true).open(file).map_err(RecordError::Instance)?;
+        // This does not fail while the instance exists.
+        Ok(move || drop((&file).write_all(b"0")))
     }
 
     pub fn statistics(&self) -> Statistics {
@@ -158,7 +160,7 @@ impl Recording {
             }
             out.write_all(&line).map_err(RecordError::Output)?;
         }
-        let unseen = match self.statistics().dropped() {
+        let unseen = match self.statistics().dropped {
             0 => after.unseen(&self.idle_before, &events),
             _ => Vec::new(),
         };
@@ -199,19 +201,6 @@ pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 const BUFFER: &str = "buffer_size_kb";
 const TRACING_ON: &str = "tracing_on";
-
-/// Stops a [`Recording`]. Drop it before the recording: an instance with open files stays.
-#[derive(Debug)]
-pub struct Freezer {
-    file: File,
-}
-
-impl Freezer {
-    /// Stops recording. One system call; does not fail while the instance exists.
-    pub fn freeze(&self) {
-        let _ = (&self.file).write_all(b"0");
-    }
-}
 
 /// Returns the settings of an instance: files and their contents, in the order in which to write
 /// them. Writes nothing: it only checks in tracefs which events exist.
@@ -256,38 +245,27 @@ fn settings(
 mod tests {
     use super::*;
     use std::fs;
-    use std::path::PathBuf;
+    use tempfile::TempDir;
 
-    /// A temporary folder that looks like a tracefs with some events. Removed when it is dropped.
-    struct Fake(PathBuf);
-
-    impl Fake {
-        fn with(name: &str, events: &[&str]) -> Fake {
-            let name = format!("tickless-fake-{}-{name}", std::process::id());
-            let fake = Fake(std::env::temp_dir().join(name));
-            fs::create_dir_all(fake.0.join("instances")).unwrap();
-            for event in events {
-                fs::create_dir_all(fake.0.join("events").join(event)).unwrap();
-            }
-            fake
+    /// Returns a temporary folder that looks like a tracefs with some events.
+    fn fake(events: &[&str]) -> TempDir {
+        let fake = tempfile::tempdir().unwrap();
+        for folder in events.iter().map(|event| format!("events/{event}")) {
+            fs::create_dir_all(fake.path().join(folder)).unwrap();
         }
-
-        fn settings(
-            &self,
-            more: &[&str],
-            notes: &mut Vec<String>,
-        ) -> Result<Vec<String>, RecordError> {
-            let more = more.iter().map(ToString::to_string).collect();
-            let options = Options { more, buffer_kb: None };
-            let settings = settings(&self.0, &options, 64, notes)?;
-            Ok(settings.iter().map(|(file, value)| format!("{file} {value}")).collect())
-        }
+        fs::create_dir(fake.path().join("instances")).unwrap();
+        fake
     }
 
-    impl Drop for Fake {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn set(
+        fake: &TempDir,
+        more: &[&str],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<String>, RecordError> {
+        let more = more.iter().map(ToString::to_string).collect();
+        let options = Options { more, buffer_kb: None };
+        let settings = settings(fake.path(), &options, 64, notes)?;
+        Ok(settings.iter().map(|(file, value)| format!("{file} {value}")).collect())
     }
 
     const ALL: [&str; 5] = [
@@ -300,8 +278,8 @@ mod tests {
 
     #[test]
     fn only_needed_events_are_enabled() {
-        let (fake, mut notes) = (Fake::with("all", &ALL), Vec::new());
-        let written = fake.settings(&["sched:sched_switch", "sched"], &mut notes).unwrap();
+        let (fake, mut notes) = (fake(&ALL), Vec::new());
+        let written = set(&fake, &["sched:sched_switch", "sched"], &mut notes).unwrap();
         let needed = [
             "buffer_size_kb 64",
             "trace_clock mono",
@@ -313,29 +291,29 @@ mod tests {
         ];
         assert_eq!(written[..7], needed);
         assert_eq!(written[7..], ["events/sched/sched_switch/enable 1", "events/sched/enable 1"]);
-        assert_eq!(fake.settings(&[], &mut notes).unwrap(), needed);
+        assert_eq!(set(&fake, &[], &mut notes).unwrap(), needed);
         assert_eq!(notes, [""; 0]);
     }
 
     #[test]
     fn missing_events_are_reported() {
-        let (fake, mut notes) = (Fake::with("few", &ALL[..1]), Vec::new());
-        assert!(fake.settings(&[], &mut notes).is_ok());
+        let (few, mut notes) = (fake(&ALL[..1]), Vec::new());
+        assert!(set(&few, &[], &mut notes).is_ok());
         assert_eq!(notes.len(), 2, "{notes:?}");
         assert!(notes[0].contains("local_timer") && notes[1].contains("write_msr"), "{notes:?}");
         for wrong in ["sched:nothing", "../instances", "", "timer:", ":", "timer:a:b"] {
-            let error = fake.settings(&[wrong], &mut notes).unwrap_err();
+            let error = set(&few, &[wrong], &mut notes).unwrap_err();
             assert!(matches!(error, RecordError::NoEvent { .. }), "{wrong}: {error}");
         }
-        let error = Fake::with("none", &[]).settings(&[], &mut notes).unwrap_err();
+        let error = set(&fake(&[]), &[], &mut notes).unwrap_err();
         assert!(matches!(error, RecordError::NoTimerEvents), "{error}");
     }
 
     #[test]
     fn instances_of_ended_recorders_are_removed() {
-        let fake = Fake::with("left", &[]);
-        let instances = fake.0.join("instances");
-        let tracefs = Tracefs::at(fake.0.clone());
+        let fake = fake(&[]);
+        let instances = fake.path().join("instances");
+        let tracefs = Tracefs::at(fake.path().into());
         let mine = Instance::make(&tracefs).unwrap();
         // An ordinary folder, unlike a tracefs instance, can only be removed if it is empty. Empty
         // it, because the assertion below that it was not removed would otherwise prove nothing.
@@ -346,15 +324,16 @@ mod tests {
         let (recorder, _) = name.rsplit_once('-').unwrap();
         let reused = format!("{recorder}1-0");
         let dead = "tickless-4294967295-7-0".to_string();
-        for other in [reused.as_str(), dead.as_str(), "other-program", "tickless-of-mine"] {
-            fs::create_dir(instances.join(other)).unwrap();
+        let others = ["other-12-345-0", "tickless", "tickless-12", "tickless-x-1-0"];
+        for folder in [reused.as_str(), dead.as_str()].iter().chain(&others) {
+            fs::create_dir(instances.join(folder)).unwrap();
         }
         let mut removed = remove_leftovers(&tracefs);
         removed.sort();
         let mut want = [reused, dead];
         want.sort();
         assert_eq!(removed, want);
-        for left in [name.as_str(), "other-program", "tickless-of-mine"] {
+        for left in [name.as_str()].iter().chain(&others) {
             assert!(instances.join(left).is_dir(), "{left}");
         }
     }

@@ -11,7 +11,6 @@ mod replay_property;
 mod replay_samples;
 mod replay_ticks;
 mod trace_damage;
-mod trace_fixture;
 mod trace_formats;
 mod trace_soundness;
 

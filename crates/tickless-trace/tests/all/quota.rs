@@ -124,6 +124,15 @@ fn other_programs_take_a_share() {
     assert!((it.cpu_share - 2.0 / 3.0).abs() < 1e-3, "{}", it.cpu_share);
 }
 
+/// A thread that one of the group creates belongs to the group.
+#[test]
+fn created_threads_are_members() {
+    let new = "task_newtask: pid=72 comm=a b clone_flags=3d0f00";
+    let new = line_of("t-70", 110_000, 0, ".....", new);
+    let text = trace_of(&[(70, 0, 100, 30), (72, 1, 120, 5)]).replace(GROUP, &(new + GROUP));
+    assert_eq!(predicted(&text, &request(2, 1.0)).unwrap().pieces, 2);
+}
+
 #[test]
 fn refusals_name_what_is_missing() {
     let good = trace_of(&[(70, 0, 100, 30)]);

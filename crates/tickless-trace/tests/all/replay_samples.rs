@@ -1,8 +1,8 @@
 //! Replays the committed recordings: every count, and the agreement with the kernel.
 
 use crate::support::{
-    SAMPLES, all, assert_documented, fired, older_kernel, replay, replay_with, sample_text,
-    text_without, wakeups, without_flags,
+    SAMPLES, all, assert_documented, older_kernel, replay, replay_with, sample_text, text_without,
+    wakeups, without_flags,
 };
 use tickless_trace::replay::{Inference, Summary};
 
@@ -68,32 +68,11 @@ fn documented_agreement_is_current() {
             off_percent(&off),
         );
         assert_documented(&row);
-    }
-}
-
-#[test]
-fn samples_hold_the_invariants() {
-    for name in SAMPLES {
-        let summary = replay(&sample_text(name));
-        assert_eq!(all(&summary, |result| result.early), [0; 3], "{name}");
-        assert!(off_percent(&summary).abs() <= 5.0, "{name}");
-        // Without further events the core had as many wakeups as the kernel, and none spurious:
-        // every recorded interrupt expired a timer.
-        let recorded = summary.trace.recorded;
-        let [eager, lazy, aware] = wakeups(&summary);
-        assert_eq!(Some(aware), recorded.timer_interrupts, "{name}");
-        assert_eq!(summary.policies[2].spurious_wakeups, 0, "{name}");
-        assert!(lazy >= aware && eager >= aware, "{name}");
-        // Nearly as many timers fire as expired: some timers of the wheel, due in an interrupt,
-        // were cancelled before the kernel's softirq ran.
-        let fired = fired(&summary);
-        assert!(fired.iter().all(|fired| fired.abs_diff(recorded.expirations) <= 10), "{name}");
-        assert_eq!(fired, [fired[0]; 3], "{name}");
-        let p99 = all(&summary, |result| result.queue_lateness_ns.unwrap().p99);
-        assert!(p99[1] <= p99[2], "{name}: lazy is later, {p99:?}");
-        let aware = summary.policies[2].queue_lateness_ns.unwrap();
+        assert_eq!(all(&on, |result| result.early), [0; 3], "{name}");
+        let [_, lazy, late] = all(&on, |result| result.queue_lateness_ns.unwrap());
+        assert!(lazy.p99 <= late.p99, "{name}: lazy is later, {lazy:?}");
         let kernel = recorded.queue_lateness_ns.unwrap();
-        assert_eq!((aware.p99, aware.max), (kernel.p99, kernel.max), "{name}");
+        assert_eq!((late.p99, late.max), (kernel.p99, kernel.max), "{name}");
     }
 }
 

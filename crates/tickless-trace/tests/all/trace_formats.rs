@@ -1,9 +1,10 @@
 //! The text of each tool is read as the same events.
 
-use crate::support::data_path;
+use crate::support::{data_path, sample_path, sample_text};
+use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::read::{
-    Cause, ClockId, Context, Event, EventKind, Format, Jiffy, Record, TimerAddr, Trace,
+    Cause, ClockId, Context, Event, EventKind, Jiffy, Record, TimerAddr, Trace,
 };
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
@@ -22,7 +23,7 @@ fn first(trace: &Trace, kind: EventKind) -> Record {
 #[test]
 fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
     let trace = sample("trace-cmd.txt");
-    assert_eq!((trace.header.format, trace.cpus), (Format::TraceCmd, 2));
+    assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
     assert_eq!(trace.records.len(), 19);
     assert_eq!((trace.dropped_events, trace.skipped_lines), (3, 1));
 
@@ -50,7 +51,7 @@ fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
 #[test]
 fn trace_cmd_2_has_no_flags_and_older_names() {
     let trace = sample("trace-cmd-2.txt");
-    assert_eq!((trace.header.format, trace.cpus), (Format::TraceCmd, 2));
+    assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
     assert_eq!(trace.records.len(), 8);
     assert!(trace.problems.iter().all(|problem| problem.cause == Cause::JiffiesNotPlaced));
 
@@ -64,13 +65,13 @@ fn trace_cmd_2_has_no_flags_and_older_names() {
     let Event::TimerStart { is_deferrable, base, now, .. } = start else { panic!() };
     assert_eq!((is_deferrable, base, now), (false, CpuId(0), Jiffy(4_295_649_396)));
     // The trace clock is 18 s ahead of CLOCK_MONOTONIC here, less what printing took.
-    assert_eq!(trace.monotonic.unwrap().trace_time(Ns(3_010_536_009_822)), Ns(3_028_536_010_000));
+    assert_eq!(trace.monotonic_ahead_ns, Some(18_000_000_178));
 }
 
 #[test]
 fn perf_prints_systems_and_no_flags() {
     let trace = sample("perf.txt");
-    assert_eq!((trace.header.format, trace.cpus), (Format::Perf, 2));
+    assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
     assert_eq!(trace.header.kernel.as_deref(), Some("6.18.44"));
     assert_eq!((trace.dropped_events, trace.skipped_lines), (4, 0));
     let names: Vec<&str> = kinds(&trace).into_iter().map(EventKind::name).collect();
@@ -82,7 +83,7 @@ fn perf_prints_systems_and_no_flags() {
     );
     assert!(trace.records.iter().all(|record| record.context == Context::NotRecorded));
     assert!(first(&trace, EventKind::WriteMsr).event.is_device_write());
-    assert_eq!(trace.monotonic.unwrap().ns, 2_500_000_178);
+    assert_eq!(trace.monotonic_ahead_ns, Some(2_500_000_178));
     let start = first(&trace, EventKind::HrtimerStart).event;
     let Event::HrtimerStart { was_armed, expires, soft_expires, .. } = start else { panic!() };
     assert_eq!((was_armed, expires), (Some(false), soft_expires));
@@ -239,20 +240,18 @@ fn narrow_jiffies_wrap() {
 /// of the same buffers.
 #[test]
 fn real_recordings_of_the_tools_replay() {
-    let [perf, trace_cmd, ftrace] = [
-        ("perf-recorded.txt.gz", Format::Perf),
-        ("trace-cmd-recorded.txt.gz", Format::TraceCmd),
-        ("ftrace-recorded.txt.gz", Format::Ftrace),
-    ]
-    .map(|(name, format)| {
-        let trace = sample(name);
-        assert_eq!((trace.header.format, trace.cpus), (format, 4), "{name}");
-        assert_eq!((trace.skipped_lines, trace.dropped_events), (0, 0), "{name}");
-        let summary = summarise(&trace, &[ReplayPolicy::RestartAware], Inference::On);
-        let agreement = summary.agreement.unwrap();
-        assert!(agreement.inside && agreement.recorded > 40, "{name}: {agreement:?}");
-        trace
-    });
+    let [perf, trace_cmd, ftrace] =
+        ["perf-recorded.txt.gz", "trace-cmd-recorded.txt.gz", "ftrace-recorded.txt.gz"].map(
+            |name| {
+                let trace = sample(name);
+                assert_eq!((trace.header.names_tool, trace.cpus), (true, 4), "{name}");
+                assert_eq!((trace.skipped_lines, trace.dropped_events), (0, 0), "{name}");
+                let summary = summarise(&trace, &[ReplayPolicy::RestartAware], Inference::On);
+                let agreement = summary.agreement.unwrap();
+                assert!(agreement.inside && agreement.recorded > 40, "{name}: {agreement:?}");
+                trace
+            },
+        );
     assert_eq!(perf.header.kernel.as_deref(), Some("6.18.44-fc-v657"));
     assert!(perf.records.len() > 300);
     assert_eq!(kinds(&trace_cmd), kinds(&ftrace));
@@ -262,13 +261,47 @@ fn real_recordings_of_the_tools_replay() {
     assert!(pairs.clone().all(|(one, other)| one.cpu == other.cpu));
 }
 
+fn nginx() -> Trace {
+    Trace::read(&sample_path("nginx")).unwrap_or_else(|error| panic!("{error}"))
+}
+
 #[test]
-fn new_tasks_are_threads_or_processes() {
-    let lines = " a-7 [000] d..1. 1.000001: timer_cancel: timer=01\n \
-        a-7 [000] ..... 1.000002: task_newtask: pid=8 comm=a b clone_flags=3d0f00\n \
-        a-7 [000] ..... 1.000003: task_newtask: pid=9 comm=a clone_flags=1200000\n";
-    let trace = Trace::parse("t", lines.as_bytes()).unwrap();
-    let events: Vec<Event> = trace.records.iter().skip(1).map(|record| record.event).collect();
-    let new = |pid, is_thread| Event::TaskNew { pid, is_thread };
-    assert_eq!(events, [new(8, true), new(9, false)]);
+fn every_event_is_read_as_its_kind() {
+    let text = sample_text("nginx");
+    let mut counted: HashMap<&str, usize> = HashMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(": ").nth(1).unwrap();
+        *counted.entry(name).or_default() += 1;
+    }
+    let trace = nginx();
+    for &kind in EventKind::ALL {
+        let want = counted.remove(kind.name()).unwrap_or(0);
+        assert_eq!(trace.count(kind), want, "{}", kind.name());
+    }
+    assert!(counted.is_empty(), "not read: {counted:?}");
+    assert_eq!((trace.lines, trace.records.len(), trace.skipped_lines), (130_000, 129_986, 0));
+}
+
+#[test]
+fn the_header_and_the_clocks_are_found() {
+    let trace = nginx();
+    assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
+    assert_eq!(trace.header.kernel.as_deref(), Some("6.18.44-fc-v595"));
+    let hz = trace.hz.unwrap();
+    assert_eq!((hz.value, hz.tick()), (250, Ns(4_000_000)));
+    assert_eq!(trace.monotonic_ahead_ns, Some(0));
+    // The first wheel timer was started 30 us after the tick of 3034.548 s, in this jiffy.
+    let clock = trace.jiffies.unwrap();
+    assert_eq!(clock.time(Jiffy(4_295_650_898)), Ns(3_034_548_000_000));
+    assert_eq!(clock.late_max, Ns::ZERO);
+    assert_eq!(trace.span(), Ns(331_505_000));
+    let messages: Vec<String> = trace.messages().collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    let cause = Cause::FewerThanPromised { promised: 810_406, found: 129_986 };
+    assert!(trace.problems.find(&cause).is_some());
+    assert_eq!(trace.dropped_events, 0);
+    // HZ and the time of jiffies are found without the header's line.
+    let text = sample_text("nginx").replace("HZ=250", "");
+    let without = Trace::parse("no HZ", text.as_bytes()).unwrap();
+    assert_eq!((without.hz, without.jiffies), (trace.hz, trace.jiffies));
 }

@@ -33,7 +33,7 @@ impl Clocks {
     /// Determines how far the clock that stamped the trace is ahead of each clock that timers use.
     /// O(n) in the number of events.
     pub(super) fn measure(trace: &Trace, timers: &Timers) -> Clocks {
-        let monotonic = trace.monotonic.map_or(0, |offset| offset.ns);
+        let monotonic = trace.monotonic_ahead_ns.unwrap_or(0);
         let jiffies = trace.jiffies.map(with_interrupt);
         let mut clocks = Clocks { shift: shift(jiffies), jiffies, ahead: [None; ClockId::COUNT] };
         clocks.ahead[ClockId::Monotonic as usize] = Some(monotonic);
