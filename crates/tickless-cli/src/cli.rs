@@ -3,23 +3,7 @@
 //! Results go to standard output, everything else to standard error. If the output is closed, the
 //! program ends without a panic: a reader such as `head` may have read enough.
 
-use crate::command::{self, Exit, complain};
-use crate::compare::CompareArgs;
-use crate::doctor::DoctorArgs;
-use crate::fleet::FleetArgs;
-use crate::late::LateArgs;
-use crate::latency::LatencyArgs;
-use crate::machines::MachinesArgs;
-use crate::manual::{CompletionsArgs, ManArgs};
-use crate::project::ProjectArgs;
-use crate::quota::QuotaArgs;
-use crate::record::RecordArgs;
-use crate::replay::ReplayArgs;
-use crate::report::ReportArgs;
-use crate::study::StudyArgs;
-use crate::sweep::SweepArgs;
-use crate::top::TopArgs;
-use crate::warp::WarpArgs;
+use crate::command::{self, Command as _, Exit, Failure, complain};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use tickless_trace::record;
@@ -41,26 +25,43 @@ struct Cli {
     command: Command,
 }
 
-// The help text of each command is at the struct of its arguments.
-#[derive(Debug, Subcommand)]
-enum Command {
-    Report(ReportArgs),
-    Replay(ReplayArgs),
-    Record(RecordArgs),
-    Study(StudyArgs),
-    Top(TopArgs),
-    Late(LateArgs),
-    Quota(QuotaArgs),
-    Latency(LatencyArgs),
-    Warp(WarpArgs),
-    Compare(CompareArgs),
-    Machines(MachinesArgs),
-    Doctor(DoctorArgs),
-    Project(ProjectArgs),
-    Fleet(FleetArgs),
-    Sweep(SweepArgs),
-    Completions(CompletionsArgs),
-    Man(ManArgs),
+/// Declares the commands of the program, each with its arguments.
+macro_rules! commands {
+    ($($name:ident($args:ty),)*) => {
+        // The help text of each command is at the struct of its arguments.
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($name($args),)*
+        }
+
+        impl command::Command for Command {
+            fn run(&self) -> Result<Exit, Failure> {
+                match self {
+                    $(Command::$name(args) => args.run(),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Report(crate::report::ReportArgs),
+    Replay(crate::replay::ReplayArgs),
+    Record(crate::record::RecordArgs),
+    Study(crate::study::StudyArgs),
+    Top(crate::top::TopArgs),
+    Late(crate::late::LateArgs),
+    Quota(crate::quota::QuotaArgs),
+    Latency(crate::latency::LatencyArgs),
+    Warp(crate::warp::WarpArgs),
+    Compare(crate::compare::CompareArgs),
+    Machines(crate::machines::MachinesArgs),
+    Doctor(crate::doctor::DoctorArgs),
+    Project(crate::project::ProjectArgs),
+    Fleet(crate::fleet::FleetArgs),
+    Sweep(crate::sweep::SweepArgs),
+    Completions(crate::manual::CompletionsArgs),
+    Man(crate::manual::ManArgs),
 }
 
 pub fn description() -> clap::Command {
@@ -73,27 +74,7 @@ pub fn main() -> ExitCode {
     if record::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
-    let cli = Cli::parse();
-    let command: &dyn command::Command = match &cli.command {
-        Command::Report(args) => args,
-        Command::Replay(args) => args,
-        Command::Record(args) => args,
-        Command::Study(args) => args,
-        Command::Top(args) => args,
-        Command::Late(args) => args,
-        Command::Quota(args) => args,
-        Command::Latency(args) => args,
-        Command::Warp(args) => args,
-        Command::Compare(args) => args,
-        Command::Machines(args) => args,
-        Command::Doctor(args) => args,
-        Command::Project(args) => args,
-        Command::Fleet(args) => args,
-        Command::Sweep(args) => args,
-        Command::Completions(args) => args,
-        Command::Man(args) => args,
-    };
-    let exit: Exit = command.run().unwrap_or_else(|failure| {
+    let exit = Cli::parse().command.run().unwrap_or_else(|failure| {
         failure.message.iter().for_each(complain);
         failure.exit
     });

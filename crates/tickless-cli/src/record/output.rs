@@ -96,10 +96,8 @@ mod tests {
     /// without a recording is removed only if it is new.
     #[test]
     fn the_name_selects_gzip_and_former_content_is_replaced() {
-        let path = |name| {
-            std::env::temp_dir().join(format!("tickless-output-{}-{name}", std::process::id()))
-        };
-        for path in [path("a.txt"), path("a.txt.gz")] {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["a.txt", "a.txt.gz"].map(|name| folder.path().join(name)) {
             Output::open(&path).unwrap().abandon();
             assert!(!path.exists());
             std::fs::write(&path, "x".repeat(9_999)).unwrap();
@@ -108,7 +106,6 @@ mod tests {
             assert_eq!(std::fs::metadata(&path).unwrap().len(), 9_999, "not before it is known");
             output.replace(|out| out.write_all(b"trace\n").map_err(RecordError::Output)).unwrap();
             let found = std::fs::read(&path).unwrap();
-            std::fs::remove_file(&path).unwrap();
             let mut text = String::from_utf8(found.clone()).unwrap_or_default();
             if has_extension(&path, "gz") {
                 GzDecoder::new(found.as_slice()).read_to_string(&mut text).unwrap();

@@ -6,7 +6,7 @@ use crate::command::{Command, Exit, Failure, complain};
 use crate::date;
 use crate::duration::parse_seconds;
 use crate::output::{Format, Results, bare, paragraph, write_csv, write_table};
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
@@ -142,7 +142,10 @@ impl WarpArgs {
             return Ok(());
         }
         let mut text = Vec::new();
-        Waits { outcome, report }.write(self.format, &mut text).map_err(Failure::output)?;
+        let Outcome { ended, passed, used, jumps, .. } = *outcome;
+        let [passed_s, used_s] = [passed, used].map(|time| time.as_secs_f64());
+        let waits = Waits { ended, passed_s, used_s, jumps, report };
+        waits.write(self.format, &mut text).map_err(Failure::output)?;
         match &self.output {
             Some(path) => fs::write(path, text).map_err(|error| Failure::file(path, error)),
             // Standard output is the program's.
@@ -152,22 +155,14 @@ impl WarpArgs {
 }
 
 /// The report, as tables or for programs.
+#[derive(Serialize)]
 struct Waits<'a> {
-    outcome: &'a Outcome,
+    ended: Ended,
+    passed_s: f64,
+    used_s: f64,
+    jumps: u64,
+    #[serde(flatten)]
     report: &'a Report,
-}
-
-impl Serialize for Waits<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut fields = to.serialize_struct("Waits", 6)?;
-        fields.serialize_field("ended", &self.outcome.ended)?;
-        fields.serialize_field("passed_s", &self.outcome.passed.as_secs_f64())?;
-        fields.serialize_field("used_s", &self.outcome.used.as_secs_f64())?;
-        fields.serialize_field("jumps", &self.outcome.jumps)?;
-        fields.serialize_field("rows", &self.report.rows)?;
-        fields.serialize_field("spans", &self.report.spans)?;
-        fields.end()
-    }
 }
 
 /// The most rows that the printed table shows. The report's other formats have all rows.

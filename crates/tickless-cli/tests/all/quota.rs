@@ -1,7 +1,7 @@
 //! `tickless quota`, and the recording for it on this machine's kernel.
 
 use crate::live::{alone, skip, tracefs};
-use crate::run::{fails, fits, json, path, prints, program, tickless};
+use crate::run::{fits, json, path, prints, program, tickless};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -19,30 +19,6 @@ fn the_sample_fits_a_terminal_and_has_a_page() {
     let columns = csv.lines().map(|line| line.split(',').count());
     assert!(columns.clone().all(|count| count == 16), "{csv}");
     fits(prints("quota traces/bursts.txt.gz --cpus 1,2 --limit 1").lines());
-}
-
-#[test]
-fn refusals_have_advice() {
-    fails(
-        1,
-        [
-            ("quota traces/idle.txt.gz --pid 1", "no sched_switch in the trace"),
-            ("quota traces/pipe-two-cpus.txt.gz", "--process, --pid or --thread"),
-            ("quota traces/bursts.txt.gz --cgroup /other", "which has: /bursts"),
-            ("quota traces/bursts.txt.gz --html /nowhere/a.html", "/nowhere/a.html"),
-            ("record --events quota --cgroup /no/such/group -o none.txt", "no control group has"),
-        ],
-    );
-    fails(
-        2,
-        [
-            ("quota traces/bursts.txt.gz --limit 0", "not a number of CPUs"),
-            ("quota traces/bursts.txt.gz --burst 101", "from 0 to 100"),
-            ("record --cgroup /a -o none.txt", "--events"),
-            ("record --events late --cgroup /a -o none.txt", "belongs to --events quota"),
-        ],
-    );
-    assert!(!path("none.txt").exists());
 }
 
 /// A group in the cpu controller of version 1, with a program that works now and then.

@@ -6,46 +6,39 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use tempfile::TempDir;
 
-struct Place {
-    path: PathBuf,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
+struct Place(TempDir);
 
 impl Place {
-    fn new(name: &str, campaign: &str) -> Place {
-        let path =
-            std::env::temp_dir().join(format!("tickless-sweep-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        let place = Place { path };
+    fn new(campaign: &str) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
         place.write("campaign.toml", campaign);
         place
     }
 
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
     fn write(&self, name: &str, text: &str) {
-        fs::write(self.path.join(name), text).unwrap();
+        fs::write(self.path(name), text).unwrap();
     }
 
     fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path.join(name)).unwrap()
+        fs::read_to_string(self.path(name)).unwrap()
     }
 
     fn copy(&self, traces: &[&str]) {
         for name in traces {
             let trace = format!("{}/../../traces/{name}", env!("CARGO_MANIFEST_DIR"));
-            fs::copy(trace, self.path.join(name)).unwrap();
+            fs::copy(trace, self.path(name)).unwrap();
         }
     }
 
     fn command(&self, line: &str) -> Command {
         let mut command = program(&format!("sweep {line}"));
-        command.current_dir(&self.path);
+        command.current_dir(&self.0);
         command
     }
 
@@ -70,7 +63,7 @@ impl Place {
     }
 
     fn parts(&self, folder: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path.join(folder).join("parts"));
+        let entries = fs::read_dir(self.path(folder).join("parts"));
         entries.into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
     }
 
@@ -94,7 +87,7 @@ const SWEEP: &str = "campaign.toml --out out";
 
 #[test]
 fn a_cell_with_a_result_is_not_performed_again() {
-    let place = Place::new("again", SMALL);
+    let place = Place::new(SMALL);
     assert!(place.good(SWEEP).starts_with("20 cells performed; 0 were there"));
     assert!(place.good(SWEEP).starts_with("0 cells performed; 20 were there"));
     // A campaign that has grown performs what it has grown by.
@@ -109,19 +102,19 @@ fn a_cell_with_a_result_is_not_performed_again() {
 
 #[test]
 fn shards_make_the_table_of_one_process() {
-    let place = Place::new("shards", SMALL);
+    let place = Place::new(SMALL);
     place.good("campaign.toml --out whole --threads 1");
     place.good("campaign.toml --out one --shard 0/3");
     place.good("campaign.toml --out one --shard 1/3");
     place.bad(1, "merge one -o early.csv", &["cells are missing"]);
-    assert!(!place.path.join("early.csv").exists());
+    assert!(!place.path("early.csv").exists());
     place.good("campaign.toml --out two --shard 2/3");
     assert_eq!(place.merged("one two"), place.merged("whole"));
 }
 
 #[test]
 fn double_cells_and_foreign_results_are_not_merged() {
-    let place = Place::new("refused", SMALL);
+    let place = Place::new(SMALL);
     place.good(SWEEP);
     place.good("campaign.toml --out copy");
     place.write("other.toml", &SMALL.replace("0-4", "7"));
@@ -156,14 +149,14 @@ fn double_cells_and_foreign_results_are_not_merged() {
             place.bad(1, line, words);
         }
     }
-    assert!(!place.path.join("all.csv").exists());
+    assert!(!place.path("all.csv").exists());
 }
 
 #[test]
 fn a_killed_campaign_continues_to_the_same_table() {
     // Three times as long as until the first part is written.
     let long = SMALL.replace("0-4", "0-19").replace("rounds = 20", "rounds = 6000");
-    let place = Place::new("killed", &long);
+    let place = Place::new(&long);
     let mut running = place.begun("campaign.toml --out out --threads 1");
     // Another process is refused until then.
     let locked = Ended::of(&mut place.command(SWEEP));
@@ -177,14 +170,14 @@ fn a_killed_campaign_continues_to_the_same_table() {
     assert!(!rest.contains("; 0 were there before") && !rest.starts_with("0 "), "{rest}");
     place.good("campaign.toml --out whole");
     assert_eq!(place.merged("out"), place.merged("whole"));
-    let left: Vec<_> = fs::read_dir(place.path.join("out")).unwrap().collect();
+    let left: Vec<_> = fs::read_dir(place.path("out")).unwrap().collect();
     assert_eq!(left.len(), 3, "campaign.json, locks and parts: {left:?}");
 }
 
 #[test]
 fn an_interrupt_writes_the_results_so_far() {
     let long = SMALL.replace("0-4", "0-999").replace("rounds = 20", "rounds = 2000");
-    let place = Place::new("interrupted", &long);
+    let place = Place::new(&long);
     let running = place.begun(SWEEP);
     signal(running.id(), "-INT");
     let said = Ended::from(running.wait_with_output().unwrap()).exits(130, &[]).out;
@@ -195,8 +188,8 @@ fn an_interrupt_writes_the_results_so_far() {
 /// Method: a trace that is a pipe into which nothing is written.
 #[test]
 fn a_blocked_sweep_ends_on_a_signal() {
-    let place = Place::new("blocked", "[replay]\ntraces = ['pipe']");
-    let pipe = place.path.join("pipe");
+    let place = Place::new("[replay]\ntraces = ['pipe']");
+    let pipe = place.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     // Holds the pipe open, so that reading it blocks.
     let _writer = File::options().read(true).write(true).open(pipe).unwrap();
@@ -209,12 +202,12 @@ fn a_blocked_sweep_ends_on_a_signal() {
 
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
-    let place = Place::new("full", SMALL);
+    let place = Place::new(SMALL);
     place.good("campaign.toml --out out --shard 0/2");
     // No file may be longer than 1024 bytes: the plan fits, a part does not.
     let script = format!("trap '' XFSZ; ulimit -f 2; exec '{PROGRAM}' sweep {SWEEP} --shard 1/2");
     let mut shell = Command::new("bash");
-    let ended = Ended::of(shell.current_dir(&place.path).args(["-c", &script]));
+    let ended = Ended::of(shell.current_dir(&place.0).args(["-c", &script]));
     let _ = ended.exits(1, &["out/parts/", "what was done before stays"]);
     assert_eq!(place.parts("out").len(), 1);
     assert!(place.good(SWEEP).starts_with("10 cells performed; 10 were there"));
@@ -224,13 +217,13 @@ fn a_full_disk_is_an_error_that_names_the_file() {
 fn a_failed_cell_is_a_row_with_its_error() {
     const NAME: &str = "pipe-one-cpu.txt.gz";
     let campaign = "[replay]\ntraces = ['*.txt.gz', 'damaged.txt']\npolicies = ['lazy']";
-    let place = Place::new("failing", campaign);
+    let place = Place::new(campaign);
     place.copy(&["idle.txt.gz", NAME]);
     place.write("damaged.txt", "nothing of a trace\n");
     place.good("campaign.toml --out out --shard 1/2");
     // It vanishes between two runs, and is a cell all the same.
-    fs::remove_file(place.path.join("damaged.txt")).unwrap();
-    fs::remove_file(place.path.join(NAME)).unwrap();
+    fs::remove_file(place.path("damaged.txt")).unwrap();
+    fs::remove_file(place.path(NAME)).unwrap();
     place.good(SWEEP);
     let csv = place.merged("out");
     let errors = || csv.lines().filter(|line| line.contains("txt") && !line.ends_with(','));
@@ -246,7 +239,7 @@ fn a_failed_cell_is_a_row_with_its_error() {
 
 #[test]
 fn a_wrong_campaign_is_refused_with_its_line() {
-    let place = Place::new("wrong", SMALL);
+    let place = Place::new(SMALL);
     place.write("m.toml", "name = 'm'\n[line]\nhit = 3\n");
     for (old, new, words) in [
         ("hz = [", "herz = [", &["wrong.toml:6", "unknown field `herz`", "hz"][..]),
@@ -270,13 +263,13 @@ fn a_wrong_campaign_is_refused_with_its_line() {
     place.bad(2, "/dev/zero --out out", &["longer than 64 MiB"]);
     place.bad(2, "campaign.toml --out out --shard 3/3", &["there is no shard 3/3"]);
     place.bad(2, "campaign.toml --out out --shard a/8", &["write I/N"]);
-    assert!(!place.path.join("out").exists());
+    assert!(!place.path("out").exists());
 }
 
 #[test]
 fn a_very_large_campaign_is_split() {
     let large = SMALL.replace("'0-4'", "'0-1000000000'").replace("rounds = 20", "rounds = 2000");
-    let place = Place::new("large", &large);
+    let place = Place::new(&large);
     let said = place.good("campaign.toml --out out --shard 5/1000000000");
     assert!(said.starts_with("3 cells performed") || said.starts_with("4 cells"), "{said}");
 }
@@ -284,9 +277,9 @@ fn a_very_large_campaign_is_split() {
 /// A lock is that of a shard. Shards of one count have no common cell; others may.
 #[test]
 fn two_runs_never_have_a_cell_in_common() {
-    let place = Place::new("locked", SMALL);
+    let place = Place::new(SMALL);
     place.good("campaign.toml --out out --shard 0/2");
-    let lock = File::open(place.path.join("out/locks/0-of-2")).unwrap();
+    let lock = File::open(place.path("out/locks/0-of-2")).unwrap();
     lock.lock().unwrap();
     let locked = "locks/0-of-2: another process";
     place.bad(1, "campaign.toml --out out --shard 0/2", &[locked]);
@@ -303,7 +296,7 @@ fn two_runs_never_have_a_cell_in_common() {
 fn a_projection_is_a_cell_for_each_size_and_clock() {
     let campaign = "[project]\ntraces = ['idle.txt.gz']\nmachines = ['host']\ncpus = [2, 4]\n\
                     policies = ['lazy']\nclocks = ['tsc', 'combined']";
-    let place = Place::new("project", campaign);
+    let place = Place::new(campaign);
     place.copy(&["idle.txt.gz"]);
     assert!(place.good(SWEEP).starts_with("4 cells performed;"));
     let csv = place.merged("out");
