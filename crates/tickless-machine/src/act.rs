@@ -2,7 +2,7 @@
 //! waits until no other CPU has an earlier action, and handles the interrupts that are due.
 
 use crate::coherence::{Access, Found};
-use crate::cpu_state::{Mode, WaitsFor};
+use crate::cpu_state::{Mode, Waited};
 use crate::fiber;
 use crate::irq::deliver;
 use crate::machine_state::{
@@ -65,10 +65,10 @@ pub(crate) fn suspend() {
     with_cpu(|cpu| cpu.mode = Mode::Running);
 }
 
-/// Performs one round of a waiting loop, and adds the round's duration to the time that the CPU has
-/// waited for `what`. The CPU is parked until another CPU writes a cache line that the loop has
+/// Performs one round of a waiting loop, and adds the round's duration to the `sum` of the times that
+/// the CPU has waited. The CPU is parked until another CPU writes a cache line that the loop has
 /// read, or an interrupt is due.
-pub(crate) fn relax_for(what: WaitsFor) {
+pub(crate) fn relax_for(sum: fn(&mut Waited) -> &mut Ps) {
     let clock = || with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO);
     let begun = clock();
     let parked = act(Ps::ZERO, |machine, cpu| {
@@ -79,7 +79,7 @@ pub(crate) fn relax_for(what: WaitsFor) {
         suspend();
     }
     let waited = clock() - begun;
-    with_cpu(|cpu| cpu.waited.add(what, waited));
+    with_cpu(|cpu| *sum(&mut cpu.waited) += waited);
 }
 
 /// Called before a program takes a lock. While [`Machine::finish`](crate::engine::Machine::finish)

@@ -7,7 +7,7 @@ use crate::fiber;
 use crate::machine_state::{MachineState, with_running};
 use crate::ps::Ps;
 
-pub use crate::cpu_state::{Usage, Waited};
+pub use crate::cpu_state::Waited;
 
 impl MachineState {
     /// Begins a computation. Returns true if it has already ended: neither an interrupt nor another

@@ -54,8 +54,6 @@ pub(crate) struct Cpu {
     /// How often an access of this CPU moved a line, or took another core's copy of it away.
     pub lines_moved: u64,
     watched: Watched,
-    pub halted: Ps,
-    pub interrupts: u64,
     pub watts: f64,
     pub joules: f64,
 }
@@ -89,29 +87,6 @@ pub struct Waited {
     pub others: Ps,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WaitsFor {
-    Lock,
-    Others,
-}
-
-impl Waited {
-    pub(crate) fn add(&mut self, what: WaitsFor, time: Ps) {
-        match what {
-            WaitsFor::Lock => self.locks += time,
-            WaitsFor::Others => self.others += time,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Usage {
-    pub clock: Ps,
-    pub halted: Ps,
-    pub interrupts: u64,
-    pub idle_joules: f64,
-}
-
 impl Cpu {
     pub(crate) fn new() -> Cpu {
         Cpu {
@@ -130,8 +105,6 @@ impl Cpu {
             waited: Waited::default(),
             lines_moved: 0,
             watched: Watched::NONE,
-            halted: Ps::ZERO,
-            interrupts: 0,
             watts: 0.0,
             joules: 0.0,
         }
@@ -221,15 +194,6 @@ impl Cpu {
     pub(crate) fn take_over(&mut self, (masked, handlers): (u32, u32)) {
         self.masked = masked;
         self.handlers = handlers;
-    }
-
-    pub(crate) fn usage(&self) -> Usage {
-        Usage {
-            clock: self.clock,
-            halted: self.halted,
-            interrupts: self.interrupts,
-            idle_joules: self.joules,
-        }
     }
 }
 

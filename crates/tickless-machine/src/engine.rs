@@ -29,7 +29,6 @@
 //! [`Platform::relax`]: tickless_core::platform::Platform::relax
 
 use crate::cost::Costs;
-use crate::cpu_state::Usage;
 use crate::cpu_state::Vector;
 use crate::fault::Faults;
 use crate::fiber::{self, Fiber, Resumed};
@@ -185,8 +184,8 @@ impl Machine {
         self.state.as_ref().map_or(0, |state| state.digest)
     }
 
-    pub fn usage(&self, cpu: CpuId) -> Option<Usage> {
-        Some(self.state.as_ref()?.cpus.get(cpu.index())?.usage())
+    pub fn clock(&self, cpu: CpuId) -> Option<Ps> {
+        Some(self.state.as_ref()?.cpus.get(cpu.index())?.clock)
     }
 
     /// The energy used so far, in joules: that of the cores, which depends on their load, and that

@@ -72,18 +72,10 @@ pub fn barrier(fixed: Ps, each: Ps) {
 #[derive(Debug)]
 pub struct Masked(());
 
-impl Masked {
-    /// Disables interrupts. Dropping the last guard delivers the interrupts that have arrived.
-    pub fn new() -> Masked {
-        with_cpu(|cpu| cpu.masked += 1);
-        Masked(())
-    }
-}
-
-impl Default for Masked {
-    fn default() -> Masked {
-        Masked::new()
-    }
+/// Disables interrupts. Dropping the last guard delivers the interrupts that have arrived.
+pub fn mask() -> Masked {
+    with_cpu(|cpu| cpu.masked += 1);
+    Masked(())
 }
 
 impl Drop for Masked {
@@ -110,7 +102,6 @@ impl MachineState {
         state.clock = state.clock.max(at) + self.costs.irq.entry;
         state.masked += 1;
         state.handlers += 1;
-        state.interrupts += 1;
         self.inside += 1;
         self.count(cpu);
         Some((vector, self.handler.clone()))

@@ -8,7 +8,6 @@
 
 use crate::act::{self, access};
 use crate::coherence::Access;
-use crate::cpu_state::WaitsFor;
 use crate::device;
 use crate::engine;
 use crate::irq::{self, Masked, Vector};
@@ -59,13 +58,13 @@ unsafe impl Platform for Sim {
     }
 
     fn relax(&self, _: u32) {
-        act::relax_for(WaitsFor::Others);
+        act::relax_for(|waited| &mut waited.others);
     }
 
     /// Waits until another CPU writes to the word's cache line. Only simulated time passes.
     fn park(&self, word: &SimWord, value: u32) {
         if word.count(Ordering::Acquire) == value {
-            act::relax_for(WaitsFor::Others);
+            act::relax_for(|waited| &mut waited.others);
         }
     }
 
@@ -194,7 +193,7 @@ pub struct SimLock<T> {
 
 impl<T: Send> Lock<T> for SimLock<T> {
     type Guard<'a>
-        = SimGuard<'a, T>
+        = Held<'a, T, (Unlock<'a>, Masked)>
     where
         T: 'a;
 
@@ -208,8 +207,8 @@ impl<T: Send> Lock<T> for SimLock<T> {
         }
     }
 
-    fn lock(&self) -> SimGuard<'_, T> {
-        let masked = Masked::new();
+    fn lock(&self) -> Self::Guard<'_> {
+        let masked = irq::mask();
         if !act::begin_locking() {
             // No simulated CPU is running. Discard the tickets of programs that were ended while
             // they waited. They would never be served, and this thread would wait forever.
@@ -220,29 +219,32 @@ impl<T: Send> Lock<T> for SimLock<T> {
         while self.serving.load(Ordering::Relaxed) != ticket {
             access(&self.line, LineSharing::Alone, Access::Read);
             if self.serving.load(Ordering::Relaxed) != ticket {
-                act::relax_for(WaitsFor::Lock);
+                act::relax_for(|waited| &mut waited.locks);
             }
         }
         self.guarded.access::<T>();
         with_cpu(|cpu| cpu.locks += 1);
         act::check_locks(|locks| locks > 1, "a second lock is taken under a first");
-        let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
-        let unlock = Unlock { line: &self.line, serving: &self.serving };
-        SimGuard { data, _unlock: unlock, _masked: masked }
+        Held::new(&self.data, (Unlock { line: &self.line, serving: &self.serving }, masked))
     }
 }
 
-/// Access to the data of a [`SimLock`]. Rust drops the fields in this order: the data is released
-/// before the ticket lock, and the guard that disables interrupts is dropped last.
+/// Access to the data of a lock whose holder alone locks the mutex around the data. Rust drops the
+/// fields in this order: the data is released first, then what `release` gives back, in its order.
 #[derive(Debug)]
-pub struct SimGuard<'a, T> {
+pub struct Held<'a, T, R> {
     data: MutexGuard<'a, T>,
-    _unlock: Unlock<'a>,
-    _masked: Masked,
+    _release: R,
+}
+
+impl<'a, T, R> Held<'a, T, R> {
+    pub fn new(data: &'a Mutex<T>, release: R) -> Self {
+        Held { data: data.lock().unwrap_or_else(PoisonError::into_inner), _release: release }
+    }
 }
 
 #[derive(Debug)]
-struct Unlock<'a> {
+pub struct Unlock<'a> {
     line: &'a WordSlot,
     serving: &'a AtomicU64,
 }
@@ -255,7 +257,7 @@ impl Drop for Unlock<'_> {
     }
 }
 
-impl<T> Deref for SimGuard<'_, T> {
+impl<T, R> Deref for Held<'_, T, R> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -263,7 +265,7 @@ impl<T> Deref for SimGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for SimGuard<'_, T> {
+impl<T, R> DerefMut for Held<'_, T, R> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.data
     }

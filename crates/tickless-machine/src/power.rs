@@ -27,7 +27,6 @@ impl MachineState {
         let state = &mut self.cpus[cpu];
         let Mode::Halted { since, exit } = state.mode else { return };
         let slept = state.clock - since;
-        state.halted += slept;
         state.joules += state.watts * slept.as_ns_f64() * 1e-9;
         state.clock += exit;
         state.mode = Mode::Running;

@@ -4,7 +4,6 @@ use crate::spec::Spec;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sized {
-    pub asked: u16,
     /// The actual number of CPUs. It may be higher than requested, because cores have all their
     /// threads and, if there are several sockets, sockets have all their cores.
     pub cpus: u16,
@@ -28,7 +27,7 @@ pub fn sized(like: &Spec, asked: u16) -> Sized {
         let cores = asked.div_ceil(threads).max(1);
         spec = spec.with("topology.cores_per_socket", f64::from(cores));
     }
-    Sized { asked, cpus: spec.costs().topology.cpus(), spec }
+    Sized { cpus: spec.costs().topology.cpus(), spec }
 }
 
 /// Returns machines with these numbers of CPUs, in this order. Leaves a machine out if an earlier
@@ -57,7 +56,7 @@ mod tests {
         assert_eq!((of(480), sized(&big, 480).spec), (480, big.clone()));
         let nodes = machines::named("itanium2-32p").unwrap().unwrap();
         let odd = sized(&nodes, 7);
-        assert_eq!((odd.asked, odd.cpus), (7, 8));
+        assert_eq!(odd.cpus, 8);
         assert_eq!(odd.spec.value("topology.sockets_per_group"), 4.0);
         assert_eq!(sizes(&big, &[36, 60, 30]).len(), 2);
     }

@@ -16,7 +16,7 @@
 use crate::prices::{self, Kind};
 use crate::ps::Ps;
 use std::collections::BTreeMap;
-use std::fmt;
+use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -44,7 +44,8 @@ pub enum Origin {
     Fitted(String),
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Error)]
+#[error("{file}:{line}: {key}: {fault}")]
 pub struct SpecError {
     pub file: String,
     /// The line, counted from 1; 0 if [`require`](Spec::require) has found that a key is missing.
@@ -53,56 +54,28 @@ pub struct SpecError {
     pub fault: SpecFault,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum SpecFault {
+    #[error("not TOML: {0}")]
     Syntax(String),
-    /// No part of the program reads this key. The user should remove it, or correct its name.
+    /// No part of the program reads this key.
+    #[error("nothing reads this key; remove it, or correct its name")]
     Unknown,
-    /// Only earlier versions of this program read the key. The text names its replacement.
-    Former(&'static str),
+    #[error("missing; give it a value and its source")]
     Missing,
     /// The value must be a table with `value` and one of `source`, `assumed`, `fitted`.
+    #[error(
+        "write {{ value = NUMBER, source = \"...\" }}, or assumed = [LOW, HIGH], or fitted = \"CELL\""
+    )]
     Shape,
     /// The number has none, or more than one, of `source`, `assumed` and `fitted`.
+    #[error("name exactly one of source, assumed = [LOW, HIGH], fitted")]
     Origin,
+    #[error("must be {0}")]
     Range(&'static str),
 }
 
-/// Keys that only earlier versions of this program read, with their replacements.
-const FORMER: &[(&str, &str)] = &[
-    ("cpu.watts", "power.fixed_watts and power.busy_watts, for a core instead of a thread"),
-    (
-        "line.dirty_ns",
-        "line.load_share, line.clean_node_share, line.clean_far_share and line.store_share",
-    ),
-    ("workload.stall_ns", "nothing: no study reads it"),
-];
-
 const LINE_MAX: usize = 100;
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}: ", self.file, self.line, self.key)?;
-        match &self.fault {
-            SpecFault::Syntax(what) => write!(f, "not TOML: {what}"),
-            SpecFault::Unknown => {
-                f.write_str("nothing reads this key; remove it, or correct its name")
-            }
-            SpecFault::Former(now) => write!(f, "this key is no longer read; instead: {now}"),
-            SpecFault::Missing => f.write_str("missing; give it a value and its source"),
-            SpecFault::Shape => f.write_str(
-                "write { value = NUMBER, source = \"...\" }, or assumed = [LOW, HIGH], or \
-                 fitted = \"CELL\"",
-            ),
-            SpecFault::Origin => {
-                f.write_str("name exactly one of source, assumed = [LOW, HIGH], fitted")
-            }
-            SpecFault::Range(must) => write!(f, "must be {must}"),
-        }
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 impl Spec {
     pub fn parse(file: &str, text: &str) -> Result<Spec, SpecError> {
@@ -257,7 +230,7 @@ impl Reader<'_> {
             let key = format!("{prefix}.{}", name.get_ref());
             let DeValue::Table(inner) = value.get_ref() else {
                 let known = prices::kind(&key).is_some();
-                let fault = if known { SpecFault::Shape } else { unknown(&key) };
+                let fault = if known { SpecFault::Shape } else { SpecFault::Unknown };
                 return Err(self.error(at, &key, fault));
             };
             match prices::kind(&key) {
@@ -271,7 +244,7 @@ impl Reader<'_> {
                 None if key.matches('.').count() < 2 && prefix == "idle" => {
                     self.table(&key, inner, into)?;
                 }
-                None => return Err(self.error(at, &key, unknown(&key))),
+                None => return Err(self.error(at, &key, SpecFault::Unknown)),
             }
         }
         Ok(())
@@ -314,11 +287,6 @@ impl Reader<'_> {
         }
         Ok(Parameter { value, origin: origin.clone() })
     }
-}
-
-fn unknown(key: &str) -> SpecFault {
-    let former = FORMER.iter().find(|(former, _)| *former == key);
-    former.map_or(SpecFault::Unknown, |(_, replacement)| SpecFault::Former(replacement))
 }
 
 fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {

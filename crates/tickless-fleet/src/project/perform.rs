@@ -17,7 +17,7 @@ use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::{DeviceCounts, Limits};
 use tickless_core::time::{CpuId, Ns, Window};
 use tickless_machine::engine::{self, Ended, Machine};
-use tickless_machine::irq::{Masked, Vector};
+use tickless_machine::irq::{self, Vector};
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
 use tickless_machine::shared_clock::SharedClock;
@@ -161,7 +161,7 @@ impl Run {
         }
         cpu::wait_until(Ps::from_ns(Ns(self.layout.begins.0.saturating_sub(BEFORE.0))));
         for &(slot, arming) in self.layout.pending(cpu) {
-            let masked = Masked::new();
+            let masked = irq::mask();
             self.arm(cpu, slot, arming);
             drop(masked);
         }
@@ -169,7 +169,7 @@ impl Run {
         self.begin(cpu);
         for step in self.layout.steps(cpu) {
             cpu::wait_until(Ps::from_ns(step.at));
-            let masked = Masked::new();
+            let masked = irq::mask();
             let behind = engine::clock().since(Ps::from_ns(step.at));
             let spent = Spent::begin();
             self.step(cpu, &step);

@@ -15,7 +15,7 @@ const LINE: usize = 64;
 
 impl Evictor {
     /// Makes an evictor with twice as much memory as the largest cache, at most 256 MB.
-    pub fn new() -> Evictor {
+    pub fn of_largest_cache() -> Evictor {
         const UNKNOWN: usize = 32 << 20;
         const MOST: usize = 256 << 20;
         let largest = largest_cache().unwrap_or(UNKNOWN);
@@ -32,12 +32,6 @@ impl Evictor {
 
     pub fn bytes(&self) -> usize {
         self.memory.len()
-    }
-}
-
-impl Default for Evictor {
-    fn default() -> Self {
-        Evictor::new()
     }
 }
 
@@ -78,6 +72,6 @@ mod tests {
         evictor.evict();
         let touched = evictor.memory.iter().step_by(LINE).all(|&byte| byte == 3);
         assert!(touched, "{:?}", evictor.memory);
-        assert!(Evictor::new().bytes() >= 1 << 20);
+        assert!(Evictor::of_largest_cache().bytes() >= 1 << 20);
     }
 }

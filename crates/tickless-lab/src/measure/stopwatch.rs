@@ -16,7 +16,7 @@ pub struct Stopwatch {
 
 impl Stopwatch {
     /// Makes a stopwatch. Takes 20 ms to measure the counter's speed and the stopwatch's own cost.
-    pub fn new() -> Stopwatch {
+    pub fn calibrated() -> Stopwatch {
         const CALIBRATION_MS: u128 = 20;
         const TRIES: usize = 1_001;
         let origin = Instant::now();
@@ -59,12 +59,6 @@ impl Stopwatch {
     }
 }
 
-impl Default for Stopwatch {
-    fn default() -> Self {
-        Stopwatch::new()
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 const HAS_CYCLES: bool = true;
 #[cfg(not(target_arch = "x86_64"))]
@@ -95,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_known_time_is_measured() {
-        let watch = Stopwatch::new();
+        let watch = Stopwatch::calibrated();
         let shortest = |work: &dyn Fn()| {
             let counts = (0..50).map(|_| watch.counts(work)).min().unwrap();
             watch.ns(counts as f64)

@@ -147,7 +147,7 @@ pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
     let config = Config {
         timers: Settings { policy, lazy_timers, handler_end, ..Settings::default() },
         tick: Ns(1_000_000_000 / hz.max(1)),
-        skew: Skew::Drawn { most: Ns::from_us(10), seed: 1 + spec.seed },
+        skew: Skew { most: Ns::from_us(10), seed: 1 + spec.seed },
         idle: IdleTick::Keeps,
         grace: Ns::NEVER,
         clocked: Clocked::FromSwitch,

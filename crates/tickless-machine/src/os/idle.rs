@@ -4,7 +4,7 @@
 use super::Kernel;
 use crate::cpu;
 use crate::engine;
-use crate::irq::Masked;
+use crate::irq;
 use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
 
@@ -12,7 +12,7 @@ impl Kernel {
     pub(super) fn idle_loop(&self, cpu: CpuId) {
         self.start_tick(cpu);
         while !engine::is_ending() {
-            let masked = Masked::new();
+            let masked = irq::mask();
             if self.has_work(cpu) {
                 self.choose();
                 drop(masked);

@@ -23,7 +23,7 @@ pub use task::{Class, TaskId};
 
 use crate::cost::OsCosts;
 use crate::engine::{self, FiberId, Machine};
-use crate::irq::{Masked, Vector};
+use crate::irq::{self, Vector};
 use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
 use crate::random::Random;
@@ -69,23 +69,21 @@ pub enum Clocked {
     FromQueue,
 }
 
-/// By how much the ticks (periodic timer interrupts) of the CPUs are shifted against each other.
+/// By how much the ticks (periodic timer interrupts) of the CPUs are shifted against each other:
+/// each CPU has a fixed random offset, as on real machines, whose timer devices differ a bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Skew {
-    /// No offset: all CPUs tick at exactly the same time, unlike on any real machine.
-    None,
-    /// Each CPU has a fixed random offset, as on real machines, whose timer devices differ a bit.
-    Drawn { most: Ns, seed: u64 },
+pub struct Skew {
+    pub most: Ns,
+    pub seed: u64,
 }
 
 impl Skew {
+    /// All CPUs tick at exactly the same time, unlike on any real machine.
+    pub const NONE: Skew = Skew { most: Ns::ZERO, seed: 0 };
+
     fn of(self, cpu: CpuId) -> Ns {
-        match self {
-            Skew::None => Ns::ZERO,
-            Skew::Drawn { most, seed } => {
-                Ns(Random::new(seed << 16 | u64::from(cpu.0)).below(most.0.saturating_add(1)))
-            }
-        }
+        let mut random = Random::new(self.seed << 16 | u64::from(cpu.0));
+        Ns(random.below(self.most.0.saturating_add(1)))
     }
 }
 
@@ -338,7 +336,7 @@ impl Kernel {
         let offset = self.config.skew.of(cpu);
         let past = now.since(offset);
         let next = Ns(past.0 - past.0 % period.0).after(period).after(offset);
-        let _masked = Masked::new();
+        let _masked = irq::mask();
         let tick = &self.cpus[cpu.index()].tick;
         if matches!(self.config.idle, IdleTick::Moves(_)) {
             tick.cancel();
@@ -355,7 +353,7 @@ impl Kernel {
             IdleTick::Moves(ahead) => {
                 let now = platform::now();
                 let next = now.after(ahead);
-                let _masked = Masked::new();
+                let _masked = irq::mask();
                 let tick = &self.cpus[cpu.index()].tick;
                 let _ = tick.start(Window::at(next), now, Options::default());
             }
@@ -363,12 +361,12 @@ impl Kernel {
     }
 
     fn stop_tick(&self, cpu: CpuId) {
-        let _masked = Masked::new();
+        let _masked = irq::mask();
         self.cpus[cpu.index()].tick.cancel();
     }
 
     fn start_slice(&self, cpu: CpuId, slice: Ns) {
-        let _masked = Masked::new();
+        let _masked = irq::mask();
         let timer = &self.cpus[cpu.index()].slice;
         let timer = timer.get_or_init(|| OwnedTimer::lazy(&self.bases, SLICE));
         let now = platform::now();

@@ -9,7 +9,7 @@
 
 use super::{Clocked, Kernel, NO_FIBER, TaskUsage};
 use crate::engine::{self, FiberId, Machine};
-use crate::irq::{self, Masked, Vector};
+use crate::irq::{self, Vector};
 use crate::ps::Ps;
 use std::collections::VecDeque;
 use std::io;
@@ -148,7 +148,7 @@ impl Kernel {
 
     /// Blocks the calling task until woken. Returns at once if it was woken since it last blocked.
     pub fn block(&self) {
-        let masked = Masked::new();
+        let masked = irq::mask();
         let me = self.current();
         let blocks = self.with_task(me, |task| {
             task.is_blocked |= !std::mem::take(&mut task.woken);
@@ -164,7 +164,7 @@ impl Kernel {
     /// Makes a task ready. If its class (its priority) is higher than that of the task that its CPU
     /// runs, the woken task preempts the running one.
     pub fn wake(&self, id: TaskId) {
-        let masked = Masked::new();
+        let masked = irq::mask();
         engine::charge(self.costs.wake);
         let target = self.with_task(id, |task| {
             task.woken = true;
@@ -224,13 +224,13 @@ impl Kernel {
         let mine = &self.cpus[engine::here().index()];
         let cpu = engine::here();
         if mine.must_choose.get() && mine.current.get() != mine.idle.get() {
-            let masked = Masked::new();
+            let masked = irq::mask();
             self.choose();
             drop(masked);
         } else if !mine.must_choose.get() {
             // The CPU does not choose a task now, which would program the timer device, so program
             // it here. (An idle CPU programs it in the idle loop.)
-            let masked = Masked::new();
+            let masked = irq::mask();
             self.settle(cpu);
             drop(masked);
         }
@@ -323,7 +323,7 @@ impl Kernel {
 
     /// Ends the current task: blocks it, and blocks it again whenever it is woken.
     fn exit(&self) {
-        let masked = Masked::new();
+        let masked = irq::mask();
         loop {
             self.with_task(self.current(), |task| task.is_blocked = true);
             self.choose();

@@ -3,10 +3,10 @@
 
 use super::primitives::{Ticket, TicketLock};
 use super::{Backend, Gate, Line, Play, SideResult, word};
+use crate::platform::Held;
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::clock::combined::{Combined, ReadPolicy};
 use tickless_core::clock::counter::Counter;
@@ -65,7 +65,7 @@ struct Guarded<W: Backend, T> {
 
 impl<W: Backend, T: Send> Lock<T> for Guarded<W, T> {
     type Guard<'a>
-        = Guard<'a, W, T>
+        = Held<'a, T, Ticket<'a, W>>
     where
         T: 'a;
 
@@ -77,32 +77,10 @@ impl<W: Backend, T: Send> Lock<T> for Guarded<W, T> {
         }
     }
 
-    fn lock(&self) -> Guard<'_, W, T> {
+    fn lock(&self) -> Self::Guard<'_> {
         let ticket = self.lock.lock();
         W::section::<T>(&self.guarded);
-        let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
-        Guard { data, _ticket: ticket }
-    }
-}
-
-/// Rust drops the fields in this order, so the data is released before the ticket lock.
-#[derive(Debug)]
-struct Guard<'a, W: Backend, T> {
-    data: MutexGuard<'a, T>,
-    _ticket: Ticket<'a, W>,
-}
-
-impl<W: Backend, T> Deref for Guard<'_, W, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.data
-    }
-}
-
-impl<W: Backend, T> DerefMut for Guard<'_, W, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.data
+        Held::new(&self.data, ticket)
     }
 }
 

@@ -80,7 +80,7 @@ fn ping_pong_costs_two_transfers() {
             });
         }
         assert_eq!(machine.run(FOREVER), Ended::Quiet);
-        let took = machine.usage(CpuId(other)).unwrap().clock.as_ns_f64() / rounds as f64;
+        let took = machine.clock(CpuId(other)).unwrap().as_ns_f64() / rounds as f64;
         let transfer = spec.value(hop);
         // Each way: the reader fetches the line, the writer claims it and is not waited for.
         assert!((2.0 * transfer..5.0 * transfer).contains(&took), "{took} ns, hop {transfer}");
@@ -244,7 +244,7 @@ fn power_off_loses_interrupts_and_the_device_setting() {
     machine.on_interrupt(move |vector| log.borrow_mut().push((vector, engine::clock())));
     let us = |us: u64| Ps::from_ns(Ns(1_000 * us));
     start(&mut machine, 0, move || {
-        let masked = irq::Masked::new();
+        let masked = irq::mask();
         device::program(Ns(20_000));
         cpu::power_off(us(50));
         assert_eq!(engine::clock(), us(50));
@@ -307,13 +307,13 @@ fn interrupts_are_delivered_when_unmasked() {
         let took = engine::clock() - before;
         let handler = costs.entry + costs.exit + Ps::from_ns(Ns(1_000));
         assert_eq!(took, Ps::from_ns(Ns(20_000)) + handler);
-        let masked = irq::Masked::new();
+        let masked = irq::mask();
         device::program(engine::clock().to_ns().after(Ns(100)));
         cpu::work(Ps::from_ns(Ns(5_000)));
         assert_eq!(ended.borrow().len(), 1, "masked");
         drop(masked);
         assert_eq!(ended.borrow().len(), 2);
-        let masked = irq::Masked::new();
+        let masked = irq::mask();
         device::program(engine::clock().to_ns().after(Ns(50_000)));
         let before = engine::clock();
         cpu::halt();

@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn turns_are_taken() {
-        let watch = Stopwatch::new();
+        let watch = Stopwatch::calibrated();
         let cpus = measure::cpus();
         let cpus = [cpus[0], *cpus.last().unwrap()];
         for rhythm in [Rhythm::OneByOne, Rhythm::InBatches] {

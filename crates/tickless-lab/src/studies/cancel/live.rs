@@ -58,8 +58,8 @@ type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let mut study = StudyResult::live("cancel", request);
     let bases = bases(request)?;
-    let watch = Stopwatch::new();
-    let mut evictor = Evictor::new();
+    let watch = Stopwatch::calibrated();
+    let mut evictor = Evictor::of_largest_cache();
     let turns = request.effort.turns(2, 9, 15);
     let taken = interleave("cancelling", bases.len(), turns, progress, |at| {
         one_turn(request, bases[at], &watch, &mut evictor)

@@ -147,7 +147,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let cpus = spec.costs().topology.cpus();
     let timers =
         Settings { deferral: case.deferral, wheel: WheelEvents::Tick, ..Settings::default() };
-    let skew = Skew::Drawn { most: spec.time("workload.tick_skew_ns").to_ns(), seed };
+    let skew = Skew { most: spec.time("workload.tick_skew_ns").to_ns(), seed };
     let tick = case.tick;
     let (idle, grace, clocked) = (IdleTick::Keeps, Ns::NEVER, Clocked::FromSwitch);
     let config = Config { timers, tick, skew, idle, grace, clocked, slice: None };
@@ -172,7 +172,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
         })?;
     }
     machine.run(Ns::from_secs(3_600));
-    let seconds = machine.usage(CpuId(0)).map_or(0.0, |usage| usage.clock.as_ns_f64() / 1e9);
+    let seconds = machine.clock(CpuId(0)).map_or(0.0, |clock| clock.as_ns_f64() / 1e9);
     machine.finish();
     let counts = (0..cpus).filter_map(|cpu| kernel.bases().view(CpuId(cpu)));
     let (wakes, fired) = counts.fold((0, 0), |(wakes, fired), view| {

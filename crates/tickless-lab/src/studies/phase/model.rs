@@ -231,7 +231,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     let config = Config {
         timers: Settings::default(),
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
-        skew: Skew::None,
+        skew: Skew::NONE,
         idle: IdleTick::Stops,
         grace: Ns::NEVER,
         clocked: Clocked::FromSwitch,

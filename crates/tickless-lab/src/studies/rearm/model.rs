@@ -161,7 +161,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
     let config = Config {
         timers: Settings { policy, ..Settings::default() },
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
-        skew: Skew::None,
+        skew: Skew::NONE,
         idle: IdleTick::Moves(millis("workload.next_timer_ms")),
         grace: Ns::NEVER,
         clocked: Clocked::FromQueue,

@@ -68,37 +68,21 @@ impl Contender {
             _ => BiasRule::Never,
         }
     }
-
-    /// Makes the timers of this design for so many CPUs: wheels or heaps, on one or more locks.
-    pub fn timers(self, cpus: u16) -> Rc<dyn Timers> {
-        match self {
-            Contender::Ours | Contender::Fixed | Contender::Unbiased => {
-                Rc::new(Wheels::new(cpus, Place::Here, Some(Counted::new(cpus))))
-            }
-            Contender::Mutex => Rc::new(Wheels::new(1, Place::Here, None)),
-            Contender::Shards => Rc::new(Wheels::new(cpus, Place::Hashed, None)),
-            Contender::Heaps => Rc::new(Heaps::new(cpus)),
-        }
-    }
-}
-
-/// The timers of a connection.
-pub enum Connection {
-    Wheel(Box<WheelConnection>),
-    Heap([Rc<HeapTimer>; 2]),
 }
 
 /// What the server does with the timers of a connection.
-pub trait Timers {
+pub trait Timers: 'static {
+    /// The timers of a connection.
+    type Connection;
     /// Makes the timers of a connection, and arms its idle timeout on a CPU.
-    fn open(&self, number: u64, cpu: CpuId) -> Connection;
+    fn open(&self, number: u64, cpu: CpuId) -> Self::Connection;
     /// Arms the deadline of a request, as a future that is polled once.
-    fn arm(&self, connection: &Connection);
+    fn arm(&self, connection: &Self::Connection);
     /// Pushes the idle timeout out.
-    fn push_out(&self, connection: &Connection);
+    fn push_out(&self, connection: &Self::Connection);
     /// Cancels the deadline.
-    fn cancel(&self, connection: &Connection);
-    fn close(&self, connection: Connection);
+    fn cancel(&self, connection: &Self::Connection);
+    fn close(&self, connection: Self::Connection);
     /// Fires what is due on a base.
     fn expire(&self, base: CpuId);
     fn bases(&self) -> u16;
@@ -119,31 +103,31 @@ pub struct WheelConnection {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub enum Place {
     Here,
     Hashed,
 }
 
 /// What making and dropping a timer shares.
-struct Counted {
+pub struct Counted {
     users: Users<SimWord>,
     memory: Memory,
 }
 
 impl Counted {
-    fn new(cpus: u16) -> Counted {
+    pub fn new(cpus: u16) -> Counted {
         Counted { users: Users::new(cpus.into()), memory: Memory::new(cpus) }
     }
 }
 
-struct Wheels {
+pub struct Wheels {
     bases: Arc<Bases<ServerHost>>,
     place: Place,
     counted: Option<Counted>,
 }
 
 impl Wheels {
-    fn new(bases: u16, place: Place, counted: Option<Counted>) -> Wheels {
+    pub fn new(bases: u16, place: Place, counted: Option<Counted>) -> Wheels {
         let bases = Arc::new(Bases::new(ServerHost, bases, Settings::default()));
         Wheels { bases, place, counted }
     }
@@ -160,15 +144,10 @@ fn cpu() -> usize {
     engine::here().index()
 }
 
-fn wheel(connection: &Connection) -> Option<&WheelConnection> {
-    match connection {
-        Connection::Wheel(wheel) => Some(wheel),
-        Connection::Heap(_) => None,
-    }
-}
-
 impl Timers for Wheels {
-    fn open(&self, number: u64, cpu: CpuId) -> Connection {
+    type Connection = Box<WheelConnection>;
+
+    fn open(&self, number: u64, cpu: CpuId) -> Self::Connection {
         let slots = self.counted.as_ref().map(|counted| {
             [0, 1].map(|_| {
                 counted.users.add(|| cpu.index());
@@ -186,28 +165,24 @@ impl Timers for Wheels {
         };
         let first = connection.base.unwrap_or(CpuId(cpu.0 % self.bases()));
         self.start(&connection.idle, Some(first), IDLE);
-        Connection::Wheel(Box::new(connection))
+        Box::new(connection)
     }
 
-    fn arm(&self, connection: &Connection) {
-        let Some(WheelConnection { deadline, turns, base, .. }) = wheel(connection) else { return };
-        turns.0.reset();
-        turns.0.register(|| ());
-        self.start(deadline, *base, DEADLINE);
+    fn arm(&self, connection: &Self::Connection) {
+        connection.turns.0.reset();
+        connection.turns.0.register(|| ());
+        self.start(&connection.deadline, connection.base, DEADLINE);
     }
 
-    fn push_out(&self, connection: &Connection) {
-        let Some(WheelConnection { idle, base, .. }) = wheel(connection) else { return };
-        self.start(idle, *base, IDLE);
+    fn push_out(&self, connection: &Self::Connection) {
+        self.start(&connection.idle, connection.base, IDLE);
     }
 
-    fn cancel(&self, connection: &Connection) {
-        let Some(WheelConnection { deadline, .. }) = wheel(connection) else { return };
-        deadline.cancel();
+    fn cancel(&self, connection: &Self::Connection) {
+        connection.deadline.cancel();
     }
 
-    fn close(&self, connection: Connection) {
-        let Connection::Wheel(connection) = connection else { return };
+    fn close(&self, connection: Self::Connection) {
         let WheelConnection { deadline, idle, slots, .. } = *connection;
         drop((deadline, idle));
         let (Some(counted), Some(slots)) = (&self.counted, slots) else { return };
@@ -247,13 +222,13 @@ struct HeapWords {
     earliest_change: SimWord,
 }
 
-struct Heaps(Vec<Heap>);
+pub struct Heaps(Vec<Heap>);
 
 /// The time in which `clean_up` checks one timer.
 const CHECK: Ps = Ps::from_ns(Ns(5));
 
 impl Heaps {
-    fn new(cpus: u16) -> Heaps {
+    pub fn new(cpus: u16) -> Heaps {
         let words = || Line(HeapWords { stopped: word(0), earliest_change: word(u64::MAX) });
         let heap = |_| Heap { lock: SimLock::new(()), timers: RefCell::default(), words: words() };
         Heaps((0..cpus).map(heap).collect())
@@ -332,37 +307,32 @@ impl Heaps {
     }
 }
 
-fn heap_timers(connection: &Connection) -> Option<&[Rc<HeapTimer>; 2]> {
-    match connection {
-        Connection::Heap(timers) => Some(timers),
-        Connection::Wheel(_) => None,
-    }
-}
-
 impl Timers for Heaps {
-    fn open(&self, _: u64, cpu: CpuId) -> Connection {
+    type Connection = [Rc<HeapTimer>; 2];
+
+    fn open(&self, _: u64, cpu: CpuId) -> Self::Connection {
         let [deadline, idle] = [0, 1].map(|_| {
             let (heap, is_stopped) = (Cell::new(None), Cell::new(false));
             Rc::new(HeapTimer { lock: Line(word(0)), heap, is_stopped })
         });
         self.start(&idle, cpu.index());
-        Connection::Heap([deadline, idle])
+        [deadline, idle]
     }
 
-    fn arm(&self, connection: &Connection) {
-        heap_timers(connection).into_iter().for_each(|[deadline, _]| self.start(deadline, cpu()));
+    fn arm(&self, [deadline, _]: &Self::Connection) {
+        self.start(deadline, cpu());
     }
 
-    fn push_out(&self, connection: &Connection) {
-        heap_timers(connection).into_iter().for_each(|[_, idle]| self.start(idle, cpu()));
+    fn push_out(&self, [_, idle]: &Self::Connection) {
+        self.start(idle, cpu());
     }
 
-    fn cancel(&self, connection: &Connection) {
-        heap_timers(connection).into_iter().for_each(|[deadline, _]| self.stop(deadline));
+    fn cancel(&self, [deadline, _]: &Self::Connection) {
+        self.stop(deadline);
     }
 
-    fn close(&self, connection: Connection) {
-        heap_timers(&connection).into_iter().flatten().for_each(|timer| self.stop(timer));
+    fn close(&self, connection: Self::Connection) {
+        connection.iter().for_each(|timer| self.stop(timer));
     }
 
     fn expire(&self, _: CpuId) {}

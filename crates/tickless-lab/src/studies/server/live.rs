@@ -35,7 +35,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let mut result = StudyResult::live("server", request);
     let cpus = measure::cpus();
     let pair = [cpus[0], cpus[cpus.len() - 1]];
-    let watch = Stopwatch::new();
+    let watch = Stopwatch::calibrated();
     let turns = request.effort.turns(2, 7, 15);
     let requests = request.effort.pick(3_000, 60_000, 200_000);
     let taken = interleave("serving", STOLEN.len(), turns, progress, |at| {

@@ -10,7 +10,7 @@
 //! The queues and the connections' own data take no simulated time: what remains beside the
 //! server's own work is the time in timers, interrupts and drivers included.
 
-use super::contenders::{Connection, Contender, Timers};
+use super::contenders::{Contender, Counted, Heaps, Place, Timers, Wheels};
 use super::words::{BiasRule, Process};
 use hdrhistogram::Histogram;
 use std::cell::{Cell, RefCell};
@@ -51,18 +51,18 @@ pub const REQUESTS_PER_CONNECTION: u64 = 16;
 /// The server's work between two steps.
 pub const WORK: Ns = Ns(1_000);
 
-struct Request {
-    connection: Connection,
+struct Request<C> {
+    connection: C,
     step: u8,
 }
 
-struct Server {
-    timers: Rc<dyn Timers>,
+struct Server<T: Timers> {
+    timers: T,
     process: Rc<Process>,
     case: Case,
-    queues: Vec<RefCell<VecDeque<Request>>>,
+    queues: Vec<RefCell<VecDeque<Request<T::Connection>>>>,
     /// The idle connections of each CPU; the most recently used one comes last.
-    idle: Vec<RefCell<Vec<Connection>>>,
+    idle: Vec<RefCell<Vec<T::Connection>>>,
     opened: Cell<u64>,
     /// How many workers have opened their connections.
     ready: Cell<usize>,
@@ -79,7 +79,7 @@ struct Totals {
 
 /// What a worker has counted so far.
 #[derive(Clone, Copy, Default)]
-struct Counted {
+struct Count {
     requests: u64,
     operations: u64,
     /// The server's own work.
@@ -88,19 +88,19 @@ struct Counted {
     at: Ps,
 }
 
-impl Server {
+impl<T: Timers> Server<T> {
     /// Serves requests on one CPU. Counts from `begin` to `end`; the time before is a warm-up.
     fn serve(&self, cpu: CpuId, seed: u64) {
         let (end, begin) = (self.case.span.0 * 3 / 2, self.case.span.0 / 2);
         let mut random = Random::new(seed ^ u64::from(cpu.0) << 32);
-        let mut counted = Counted::default();
+        let mut counted = Count::default();
         // Workers do not begin in step.
         engine::charge(Ps::from_ns(Ns(random.below(4 * WORK.0))));
-        let until = |time: u64, counted: &mut Counted, random: &mut Random| {
+        let until = |time: u64, counted: &mut Count, random: &mut Random| {
             while engine::clock().to_ns().0 < time {
                 self.one_step(cpu, counted, random);
             }
-            Counted { at: engine::clock(), lines: engine::lines_moved(), ..*counted }
+            Count { at: engine::clock(), lines: engine::lines_moved(), ..*counted }
         };
         let warm = until(begin, &mut counted, &mut random);
         if cpu.0 == 0 {
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Does one step of a request, then passes the request to another worker or keeps it.
-    fn one_step(&self, cpu: CpuId, counted: &mut Counted, random: &mut Random) {
+    fn one_step(&self, cpu: CpuId, counted: &mut Count, random: &mut Random) {
         let queued = self.queues[cpu.index()].borrow_mut().pop_front();
         let Some(mut request) = queued.or_else(|| self.begin(cpu, random)) else {
             // All connections of this CPU are busy elsewhere. Let the other CPUs act.
@@ -145,13 +145,13 @@ impl Server {
         self.queues[to].borrow_mut().push_back(request);
     }
 
-    fn server_work(&self, counted: &mut Counted) {
+    fn server_work(&self, counted: &mut Count) {
         engine::charge(Ps::from_ns(WORK));
         counted.work += Ps::from_ns(WORK);
     }
 
     /// Counts an operation on timers, and records how long it took.
-    fn timed<T>(&self, counted: &mut Counted, operation: impl FnOnce() -> T) -> T {
+    fn timed<R>(&self, counted: &mut Count, operation: impl FnOnce() -> R) -> R {
         let begun = engine::clock();
         let result = operation();
         let ns = (engine::clock() - begun).to_ns().0;
@@ -162,7 +162,7 @@ impl Server {
     }
 
     /// Begins a request on an idle connection, more often on one that was used recently.
-    fn begin(&self, cpu: CpuId, random: &mut Random) -> Option<Request> {
+    fn begin(&self, cpu: CpuId, random: &mut Random) -> Option<Request<T::Connection>> {
         let mut idle = self.idle[cpu.index()].borrow_mut();
         let depth = zipf(idle.len() as u64, random);
         let place = idle.len().checked_sub(1 + depth as usize)?;
@@ -170,7 +170,7 @@ impl Server {
     }
 
     /// Ends a request. One in 16, at random, closes its connection, and a new one is opened.
-    fn end(&self, cpu: CpuId, last: Connection, counted: &mut Counted, random: &mut Random) {
+    fn end(&self, cpu: CpuId, last: T::Connection, counted: &mut Count, random: &mut Random) {
         let closes = random.below(REQUESTS_PER_CONNECTION) == 0;
         let connection = if closes {
             self.timed(counted, || self.timers.close(last));
@@ -181,7 +181,7 @@ impl Server {
         self.idle[cpu.index()].borrow_mut().push(connection);
     }
 
-    fn open(&self, cpu: CpuId) -> Connection {
+    fn open(&self, cpu: CpuId) -> T::Connection {
         self.opened.set(self.opened.get() + 1);
         self.timers.open(self.opened.get(), cpu)
     }
@@ -195,13 +195,30 @@ pub fn zipf(count: u64, random: &mut Random) -> u64 {
 
 /// Simulates the server for the case's span of time.
 pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
+    let cpus = spec.costs().topology.cpus();
+    match case.contender {
+        Contender::Ours | Contender::Fixed | Contender::Unbiased => {
+            serve(spec, case, seed, || Wheels::new(cpus, Place::Here, Some(Counted::new(cpus))))
+        }
+        Contender::Mutex => serve(spec, case, seed, || Wheels::new(1, Place::Here, None)),
+        Contender::Shards => serve(spec, case, seed, || Wheels::new(cpus, Place::Hashed, None)),
+        Contender::Heaps => serve(spec, case, seed, || Heaps::new(cpus)),
+    }
+}
+
+fn serve<T: Timers>(
+    spec: &Spec,
+    case: Case,
+    seed: u64,
+    timers: impl FnOnce() -> T,
+) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
     let process = Process::start(spec);
     let durations = Histogram::new_with_bounds(1, 1_000_000_000, 3).map_err(io::Error::other)?;
     let totals = Totals { time: Ps::ZERO, requests: 0, operations: 0, lines: 0, durations };
     let server = Rc::new(Server {
-        timers: case.contender.timers(cpus),
+        timers: timers(),
         process: Rc::clone(&process),
         case,
         queues: (0..cpus).map(|_| RefCell::default()).collect(),
@@ -217,7 +234,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     }
     let rule = case.contender.rule();
     let earns = case.stolen == 0 && rule != BiasRule::Never;
-    process.set_rule(if earns { BiasRule::Fixed(2) } else { rule });
+    process.rule.set(if earns { BiasRule::Fixed(2) } else { rule });
     start(&mut machine, &server, cpus, seed ^ spec.seed << 8)?;
     machine.run(Ns::NEVER);
     let outcome = server.outcome(machine.digest());
@@ -228,7 +245,12 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
 }
 
 /// Starts a worker and a driver on each CPU.
-fn start(machine: &mut Machine, server: &Rc<Server>, cpus: u16, seed: u64) -> io::Result<()> {
+fn start<T: Timers>(
+    machine: &mut Machine,
+    server: &Rc<Server<T>>,
+    cpus: u16,
+    seed: u64,
+) -> io::Result<()> {
     let process = Rc::clone(&server.process);
     machine.on_interrupt(move |vector| process.interrupted(vector));
     let process = Rc::clone(&server.process);
@@ -249,11 +271,11 @@ fn start(machine: &mut Machine, server: &Rc<Server>, cpus: u16, seed: u64) -> io
     Ok(())
 }
 
-impl Server {
+impl<T: Timers> Server<T> {
     /// Lets the worker earn the bias of its base's lock before the run. Where nothing is stolen, a
     /// real thread earns it early: after a second on a large machine, which is not simulated.
     fn earn_bias(&self, cpu: CpuId) {
-        if self.process.rule() == BiasRule::Fixed(2) {
+        if self.process.rule.get() == BiasRule::Fixed(2) {
             let connection = self.open(cpu);
             for _ in 0..3 {
                 self.timers.arm(&connection);
@@ -263,7 +285,7 @@ impl Server {
         }
         self.ready.set(self.ready.get() + 1);
         if self.ready.get() == self.queues.len() {
-            self.process.set_rule(self.case.contender.rule());
+            self.process.rule.set(self.case.contender.rule());
         }
     }
 

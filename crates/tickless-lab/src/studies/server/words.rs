@@ -7,9 +7,8 @@
 //! runs two threads: a worker of the server, and the driver of the CPU's base.
 
 use std::cell::{Cell, RefCell};
-use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tickless::policy::protocols::{
     BarrierCost, Barriers, Bias, Byte, DriverBell, ThreadSlot, TryLock,
 };
@@ -19,7 +18,7 @@ use tickless_core::time::{CpuId, Ns};
 use tickless_machine::device;
 use tickless_machine::engine::{self, FiberId};
 use tickless_machine::irq::{self, Masked, Vector};
-use tickless_machine::platform::{self, GuardedLines, Sim, SimLock, SimWord};
+use tickless_machine::platform::{self, GuardedLines, Held, Sim, SimLock, SimWord};
 use tickless_machine::ps::Ps;
 use tickless_machine::spec::Spec;
 
@@ -47,7 +46,7 @@ pub struct Process {
     cpus: Vec<Line<PerCpu>>,
     bells: Vec<Line<DriverBell<SimWord, SimWord>>>,
     barriers: BarrierCost<SimWord>,
-    rule: Cell<BiasRule>,
+    pub rule: Cell<BiasRule>,
     prices: Prices,
     pub membarriers: Cell<u64>,
     pub futexes: Cell<u64>,
@@ -72,7 +71,7 @@ impl PerCpu {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Default)]
 struct Prices {
     futex: Ps,
     membarrier: Ps,
@@ -86,24 +85,16 @@ thread_local! {
 }
 
 fn process() -> Rc<Process> {
-    PROCESS.with_borrow(|process| process.clone().unwrap_or_else(|| Rc::new(Process::free())))
+    PROCESS.with_borrow(|process| {
+        process.clone().unwrap_or_else(|| {
+            // Outside of a simulation nothing costs time.
+            Rc::new(Process::new(1, Prices::default()))
+        })
+    })
 }
 
 impl Process {
-    /// The process outside of a simulation, where nothing costs time.
-    fn free() -> Process {
-        let none = Ps::ZERO;
-        let prices = Prices {
-            futex: none,
-            membarrier: none,
-            membarrier_cpu: none,
-            switch: none,
-            wake: none,
-        };
-        Process::with(1, prices)
-    }
-
-    fn with(cpus: u16, prices: Prices) -> Process {
+    fn new(cpus: u16, prices: Prices) -> Process {
         let cpu = |_| {
             Line(PerCpu {
                 slots: [0, 1].map(|_| Line(ThreadSlot::new())),
@@ -134,21 +125,13 @@ impl Process {
             switch: spec.time("os.switch_ns"),
             wake: spec.time("os.wake_ns"),
         };
-        let process = Rc::new(Process::with(spec.costs().topology.cpus(), prices));
+        let process = Rc::new(Process::new(spec.costs().topology.cpus(), prices));
         PROCESS.set(Some(Rc::clone(&process)));
         process
     }
 
     pub fn end() {
         PROCESS.set(None);
-    }
-
-    pub fn set_rule(&self, rule: BiasRule) {
-        self.rule.set(rule);
-    }
-
-    pub fn rule(&self) -> BiasRule {
-        self.rule.get()
     }
 
     fn here(&self) -> &PerCpu {
@@ -285,7 +268,7 @@ pub struct BiasedLock<T> {
 
 impl<T: Send> Lock<T> for BiasedLock<T> {
     type Guard<'a>
-        = Guard<'a, T>
+        = Held<'a, T, (Unlock<'a>, Masked)>
     where
         T: 'a;
 
@@ -294,8 +277,8 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
         BiasedLock { bias: Line(Bias::new()), guarded, data: Mutex::new(value) }
     }
 
-    fn lock(&self) -> Guard<'_, T> {
-        let masked = Masked::new();
+    fn lock(&self) -> Self::Guard<'_> {
+        let masked = irq::mask();
         let process = process();
         let (lock, me) = (std::ptr::from_ref(self).addr() as u64, process.thread());
         let bias = &self.bias.0;
@@ -314,9 +297,8 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
             bias.take_mutex(lock, me, |owner| process.slot(owner), settle);
         }
         self.guarded.access::<T>();
-        let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         let unlock = Unlock { bias, by_bias: by_bias.then_some(me), process: Rc::clone(&process) };
-        Guard { data, _unlock: unlock, _masked: masked }
+        Held::new(&self.data, (unlock, masked))
     }
 
     fn is_wanted(&self) -> bool {
@@ -328,14 +310,7 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
     }
 }
 
-/// Rust drops the fields in this order.
-pub struct Guard<'a, T> {
-    data: MutexGuard<'a, T>,
-    _unlock: Unlock<'a>,
-    _masked: Masked,
-}
-
-struct Unlock<'a> {
+pub struct Unlock<'a> {
     bias: &'a Bias<SimBarriers>,
     by_bias: Option<u64>,
     process: Rc<Process>,
@@ -347,20 +322,6 @@ impl Drop for Unlock<'_> {
             Some(me) => self.process.slot(me).leave(),
             None => self.bias.unlock_mutex(),
         }
-    }
-}
-
-impl<T> Deref for Guard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.data
-    }
-}
-
-impl<T> DerefMut for Guard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.data
     }
 }
 
@@ -487,7 +448,7 @@ impl Memory {
     /// Locks this CPU's cache, or the next one that is free.
     fn with_cache<R>(&self, body: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
         // A thread does not lose its CPU here, so that another cache is never needed.
-        let _masked = Masked::new();
+        let _masked = irq::mask();
         let mut round = engine::here().index();
         loop {
             if let Some(mut free) = self.caches[round % self.caches.len()].0.try_lock() {

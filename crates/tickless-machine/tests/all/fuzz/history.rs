@@ -141,11 +141,7 @@ fn draw_config(random: &mut Random) -> Config {
     Config {
         timers: Settings { policy, deferral, wheel, ..Settings::default() },
         tick: Ns::from_ms(1),
-        skew: if pick(2) == 0 {
-            Skew::None
-        } else {
-            Skew::Drawn { most: Ns(37_000), seed: pick(64) }
-        },
+        skew: if pick(2) == 0 { Skew::NONE } else { Skew { most: Ns(37_000), seed: pick(64) } },
         idle: if stops { IdleTick::Stops } else { IdleTick::Keeps },
         grace: GRACE,
         clocked: Clocked::FromSwitch,
