@@ -3,21 +3,33 @@
 use crate::duration::parse_with_unit;
 use std::fmt;
 use std::time::Duration;
-use tickless_lab::latency::{Quantile, Row, Sleeper};
+use tickless_lab::latency::{Row, Sleeper};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    pub sleeper: Option<Sleeper>,
-    pub quantile: Quantile,
-    pub at_most: Duration,
+    sleeper: Option<Sleeper>,
+    figure: &'static Figure,
+    at_most: Duration,
 }
+
+/// The name of a figure, and the figure of a sleeper in nanoseconds, if it woke.
+type Figure = (&'static str, fn(&Row) -> Option<f64>);
+
+const FIGURES: [Figure; 6] = [
+    ("min", |row| row.min.map(|ns| ns as f64)),
+    ("avg", |row| row.avg),
+    ("p50", |row| row.p50.map(|ns| ns as f64)),
+    ("p99", |row| row.p99.map(|ns| ns as f64)),
+    ("p999", |row| row.p999.map(|ns| ns as f64)),
+    ("max", |row| row.max.map(|ns| ns as f64)),
+];
 
 impl Limit {
     pub fn parse(text: &str) -> Result<Limit, String> {
         const FORM: &str = "write it as p99=200us, or hrtimer.p99=200us for one sleeper alone";
         let (what, at_most) = text.split_once('=').ok_or(FORM)?;
-        let (sleeper, quantile) = match what.split_once('.') {
-            Some((sleeper, quantile)) => (Some(sleeper), quantile),
+        let (sleeper, figure) = match what.split_once('.') {
+            Some((sleeper, figure)) => (Some(sleeper), figure),
             None => (None, what),
         };
         let sleeper = sleeper.map(|name| Sleeper::named(name).ok_or(())).transpose();
@@ -25,8 +37,10 @@ impl Limit {
             "sleepers are clock_nanosleep, timerfd, hrtimer, hrtimer_spin, hrtimer_auto, timeout";
         Ok(Limit {
             sleeper: sleeper.map_err(|_| format!("{what}: {names}"))?,
-            quantile: Quantile::named(quantile)
-                .ok_or_else(|| format!("{quantile:?} is none of min, avg, p50, p99, p999, max"))?,
+            figure: FIGURES
+                .iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case(figure))
+                .ok_or_else(|| format!("{figure:?} is none of min, avg, p50, p99, p999, max"))?,
             at_most: parse_with_unit(at_most)?,
         })
     }
@@ -39,7 +53,7 @@ impl Limit {
             let name = self.sleeper.map_or("", Sleeper::name);
             return Some(format!("{name} has a limit and was not measured; add --sleeper {name}"));
         }
-        let row = rows.find(|row| row.quantile_ns(self.quantile).is_none())?;
+        let row = rows.find(|row| (self.figure.1)(row).is_none())?;
         Some(format!(
             "{}: {self} us, and it never woke; measure for longer (-D) or more often (-i)",
             row.sleeper
@@ -51,7 +65,7 @@ impl Limit {
     }
 
     pub fn exceeded(&self, row: &Row) -> Option<String> {
-        let ns = row.quantile_ns(self.quantile).filter(|_| self.is_for(row))?;
+        let ns = (self.figure.1)(row).filter(|_| self.is_for(row))?;
         let most = self.at_most.as_nanos() as f64;
         (ns > most).then(|| {
             let us = |ns: f64| ns / 1e3;
@@ -62,7 +76,6 @@ impl Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.quantile.name();
-        write!(f, "{name} must be at most {}", self.at_most.as_nanos() as f64 / 1e3)
+        write!(f, "{} must be at most {}", self.figure.0, self.at_most.as_nanos() as f64 / 1e3)
     }
 }

@@ -156,7 +156,7 @@ impl LatencyArgs {
         let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
         progress.stop_on_interrupt(Arc::clone(&stop));
         let sleepers = match self.sleeper.as_slice() {
-            [] => &Sleeper::EXACT,
+            [] => Sleeper::EXACT,
             some => some,
         };
         let (mut plan, turns) = self.plan(stop);

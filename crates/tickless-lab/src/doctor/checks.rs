@@ -201,10 +201,6 @@ pub struct Judgement {
 pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
 
 impl Judgement {
-    pub fn unknown<'a>(why: impl Into<Cow<'a, str>>) -> Judged<'a> {
-        Err(why.into())
-    }
-
     /// Returns the judgement of a figure. The advice is dropped if the verdict is `Ok`, because
     /// there is nothing to do then.
     pub fn figure(

@@ -11,7 +11,7 @@ mod row;
 mod tally;
 
 pub use plan::{Break, Plan, Sample, Until};
-pub use row::{Buckets, Quantile, Row, Spreads};
+pub use row::{Buckets, Row, Spreads};
 pub use tally::{Bins, Slice, Tally};
 
 use crate::LabError;
@@ -46,14 +46,8 @@ impl Sleeper {
         Sleeper::Timeout,
     ];
 
-    /// All ways to sleep except the coarse timer, which fires late on purpose.
-    pub const EXACT: [Sleeper; 5] = [
-        Sleeper::ClockNanosleep,
-        Sleeper::Timerfd,
-        Sleeper::Hrtimer,
-        Sleeper::HrtimerSpin,
-        Sleeper::HrtimerAuto,
-    ];
+    /// All ways to sleep except the last, the coarse timer, which fires late on purpose.
+    pub const EXACT: &[Sleeper] = Sleeper::ALL.split_at(5).0;
 
     pub const fn name(self) -> &'static str {
         match self {

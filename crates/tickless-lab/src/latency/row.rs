@@ -91,17 +91,6 @@ impl Row {
             histogram: histogram_us.map(|most_us| Buckets::of(slice, most_us)),
         }
     }
-
-    pub fn quantile_ns(&self, quantile: Quantile) -> Option<f64> {
-        match quantile {
-            Quantile::Min => self.min.map(|ns| ns as f64),
-            Quantile::Avg => self.avg,
-            Quantile::P50 => self.p50.map(|ns| ns as f64),
-            Quantile::P99 => self.p99.map(|ns| ns as f64),
-            Quantile::P999 => self.p999.map(|ns| ns as f64),
-            Quantile::Max => self.max.map(|ns| ns as f64),
-        }
-    }
 }
 
 impl Buckets {
@@ -118,41 +107,5 @@ impl Buckets {
             }
         }
         buckets
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quantile {
-    /// The least
-    Min,
-    /// The average
-    Avg,
-    /// The median
-    P50,
-    /// 99 of 100 are no later
-    P99,
-    /// 999 of 1000 are no later
-    P999,
-    /// The most
-    Max,
-}
-
-impl Quantile {
-    pub const ALL: [Quantile; 6] =
-        [Quantile::Min, Quantile::Avg, Quantile::P50, Quantile::P99, Quantile::P999, Quantile::Max];
-
-    pub fn named(name: &str) -> Option<Quantile> {
-        Quantile::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Quantile::Min => "min",
-            Quantile::Avg => "avg",
-            Quantile::P50 => "p50",
-            Quantile::P99 => "p99",
-            Quantile::P999 => "p999",
-            Quantile::Max => "max",
-        }
     }
 }

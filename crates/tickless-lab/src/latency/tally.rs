@@ -1,14 +1,14 @@
 //! How late each wakeup was.
 
 use super::Sample;
-use crate::measure::Usage;
+use crate::measure::{Usage, histogram};
 use hdrhistogram::Histogram;
 use std::fmt;
 use tickless::time::Instant;
 
 #[derive(Clone)]
 pub struct Tally {
-    /// The distribution of the lateness, from 1 ns to 18 minutes, with three significant digits.
+    /// The distribution of the lateness in nanoseconds.
     pub lateness: Histogram<u64>,
     /// Wakeups before their deadline. The histogram counts their lateness as zero.
     pub early: u64,
@@ -22,11 +22,7 @@ pub struct Tally {
 
 impl Default for Tally {
     fn default() -> Tally {
-        // The histogram never grows, because that would take time during the measurement.
-        const HIGHEST_NS: u64 = 1 << 40;
-        let lateness =
-            Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
-        Tally { lateness, early: 0, missed: 0, broke: None, sum_ns: 0 }
+        Tally { lateness: histogram(), early: 0, missed: 0, broke: None, sum_ns: 0 }
     }
 }
 

@@ -126,7 +126,8 @@ fn prices(spec: &Spec) -> Exhibit {
         };
         vec![key.to_string(), figure(parameter.value), from]
     });
-    Exhibit::new("Prices of this host, fixed first", ["", "value", ""], lines.collect())
+    let title = "Prices of this host, fixed first".to_string();
+    Exhibit { title, header: vec!["", "value", ""], rows: lines.collect() }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod thread;
 mod usage;
 
 use crate::progress::Progress;
+use hdrhistogram::Histogram;
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,6 +131,12 @@ impl From<f64> for Spread {
 
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Returns a histogram of times from 1 ns to 18 minutes, with three significant digits. It never
+/// grows, because that would take time during the measurement.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_max(1 << 40, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
 }
 
 /// Returns the nanoseconds of an uncontended atomic add: the least of five tries, each with 4,000

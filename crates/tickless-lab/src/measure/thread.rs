@@ -12,6 +12,8 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
+/// Sleeps for the duration. Parks again if it wakes early, because an earlier unpark may have been
+/// left by a thread that has ended.
 pub fn wait(span: Duration) {
     let end = Instant::now() + span;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())

@@ -220,7 +220,8 @@ mod tests {
         study.answer(HOSTILE, HOSTILE);
         study.notes.push(HOSTILE.to_string());
         let rows = vec![vec![HOSTILE.to_string(), "1".to_string()]];
-        study.exhibits.push(Exhibit::new(HOSTILE, [HOSTILE, ""], rows));
+        let header = vec![HOSTILE, ""];
+        study.exhibits.push(Exhibit { title: HOSTILE.to_string(), header, rows });
         let line = Line::new(HOSTILE, Side::After, vec![[1.0, 2.0], [2.0, 3.0]]);
         let (x, y) = (Axis::linear(HOSTILE), Axis::log(HOSTILE));
         study.plots.push(Plot::new("a", HOSTILE, Shape::Curve { x, y, lines: vec![line] }));

@@ -120,13 +120,7 @@ pub fn class(role: Role) -> &'static str {
 }
 
 pub fn letter(role: Role) -> Markup {
-    let letter = match role {
-        Role::Calibrated => "C",
-        Role::Implied => "I",
-        Role::Predicted => "P",
-        Role::Live => "L",
-    };
-    html! { sup.role { (letter) } }
+    html! { sup.role { (class(role)[..1].to_uppercase()) } }
 }
 
 fn sign(cell: &Cell) -> Markup {

@@ -30,19 +30,8 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     pub title: String,
-    pub header: Vec<String>,
+    pub header: Vec<&'static str>,
     pub rows: Vec<Vec<String>>,
-}
-
-impl Exhibit {
-    pub fn new<T: Into<String>>(
-        title: impl Into<String>,
-        header: impl IntoIterator<Item = T>,
-        rows: Vec<Vec<String>>,
-    ) -> Exhibit {
-        let header = header.into_iter().map(Into::into).collect();
-        Exhibit { title: title.into(), header, rows }
-    }
 }
 
 impl StudyResult {

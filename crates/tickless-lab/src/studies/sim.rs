@@ -125,9 +125,9 @@ pub fn add_sensitivity(
          fitted numbers are set again at each end",
         spec.name, spec.file
     );
-    let header = ["number", "cell", "at low", "as it is", "at high", "moves"];
+    let header = vec!["number", "cell", "at low", "as it is", "at high", "moves"];
     let rows = effects.iter().take(ROWS_MAX).map(row).collect();
-    result.exhibits.push(Exhibit::new(title, header, rows));
+    result.exhibits.push(Exhibit { title, header, rows });
 }
 
 pub fn shown(result: &StudyResult, id: &str) -> String {

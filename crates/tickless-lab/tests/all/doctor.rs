@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use tickless::clock::Counter;
 
 use crate::support::{HEADER, history, line, sample_text, text_without};
 use tickless_lab::doctor::facts::{
@@ -13,6 +12,7 @@ use tickless_lab::doctor::facts::{
 use tickless_lab::doctor::gather::clock::read_cost;
 use tickless_lab::doctor::{Check, Finding, Verdict, checks, judge};
 use tickless_lab::measure::cpus;
+use tickless_lab::studies::clock::device::{self, Emulated};
 use tickless_trace::cgroup::Counters;
 use tickless_trace::read::Trace;
 
@@ -128,25 +128,11 @@ fn what_is_not_seen_is_unknown() {
     }
 }
 
-/// A counter behind a bus: a microsecond for each reading, one at a time.
-fn device() -> u64 {
-    static FREE_AT: AtomicU64 = AtomicU64::new(0);
-    static BEGUN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    let begun = *BEGUN.get_or_init(Instant::now);
-    let now = || begun.elapsed().as_nanos() as u64;
-    let asked = now();
-    let book = |free_at: u64| Some(free_at.max(asked) + 1_000);
-    let booked = FREE_AT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, book);
-    let done = booked.unwrap_or(0).max(asked) + 1_000;
-    while now() < done {
-        std::hint::spin_loop();
-    }
-    now()
-}
-
 #[test]
 fn a_slow_counter_is_found() {
     let mut facts = healthy();
+    let device = Emulated::new(device::clock().unwrap());
+    let device = || device.read();
     facts.clock_read = read_cost(&cpus(), &device);
     let source = finding("clock-source", &facts);
     assert_eq!(source.verdict, Verdict::Bad, "{source:?}");

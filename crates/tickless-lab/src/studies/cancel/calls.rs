@@ -1,7 +1,7 @@
 //! Measures how long it takes to cancel a timer on the caller's own base.
 
 use crate::LabError;
-use crate::measure::{self, Evictor, Stopwatch, joined};
+use crate::measure::{self, Evictor, Spread, Stopwatch, joined};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -41,7 +41,7 @@ pub enum Finds {
 /// Timers are armed this far ahead, so that none of them fires.
 const FAR: Duration = Duration::from_secs(3_600);
 /// The number of warm calls that are timed together, so that the stopwatch's cost is negligible.
-const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// The measured timers: an instance of the library with a given number of timer bases, and a batch
 /// of its timers.
@@ -69,13 +69,13 @@ impl Subject {
         let one_batch = |_: usize| {
             set_up(&self.batch, finds);
             let all = || self.batch.iter().filter(|timer| call.make(timer).is_some()).count();
-            watch.counts(all)
+            watch.counts(all) as f64
         };
         // Warms the caches and the branch predictor.
         for at in 0..5 {
             one_batch(at);
         }
-        median((0..batches).map(one_batch).collect()) / BATCH as f64
+        Spread::of((0..batches).map(one_batch)).median / BATCH as f64
     }
 
     /// Returns the median time of a call after the caches were evicted, in stopwatch counts.
@@ -91,44 +91,26 @@ impl Subject {
             set_up(&self.batch, finds);
             let timer = &self.batch[at % BATCH];
             evictor.evict();
-            watch.counts(|| call.make(timer))
+            watch.counts(|| call.make(timer)) as f64
         };
-        median((0..calls).map(one_call).collect())
+        Spread::of((0..calls).map(one_call)).median
     }
-}
-
-pub fn median(mut counts: Vec<u64>) -> f64 {
-    counts.sort_unstable();
-    counts.get(counts.len() / 2).map_or(0.0, |&count| count as f64)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rhythm {
-    /// One thread, the owner, arms a single timer, and the other thread cancels it. The cancel gets
-    /// every cache line, of the timer and of its base, from the cache of the owner's CPU.
-    OneByOne,
-    /// The owner arms a batch of timers, and the other thread cancels all of them. The cancels get
-    /// each timer's cache line from the owner's CPU, but those of the base only once in a batch.
-    InBatches,
 }
 
 const OWNER: u32 = 0;
 const OTHER: u32 = 1;
 
-/// Lets the two threads arm and cancel alternately, `turns` times. Returns the median time of a
-/// cancel, in counts of the stopwatch.
+/// Lets one thread, the owner, arm `batch` timers and another one cancel them, `turns` times. Returns
+/// the median time of a cancel, in counts of the stopwatch. A cancel gets its timer's cache line from
+/// the owner's CPU; the lines of the base come from there once in a batch.
 pub fn cancel_across(
     watch: &Stopwatch,
     cpus: [usize; 2],
     finds: Finds,
-    rhythm: Rhythm,
+    batch: usize,
     turns: usize,
 ) -> Result<f64, LabError> {
     const WHO: &str = "that cancels";
-    let batch = match rhythm {
-        Rhythm::OneByOne => 1,
-        Rhythm::InBatches => 64,
-    };
     let timers = Timers::builder().start()?;
     let batch: Vec<Timeout> = (0..batch).map(|_| timers.timeout(|_| ())).collect();
     let turn = AtomicU32::new(OWNER);
@@ -150,7 +132,7 @@ pub fn cancel_across(
                 wait_for(turn, OTHER);
                 counts.push(watch.counts(|| {
                     batch.iter().filter(|timer| Call::Sync.make(timer).is_some()).count()
-                }));
+                }) as f64);
                 hand_over(turn, OWNER);
             }
             stays.map(|()| counts)
@@ -158,7 +140,7 @@ pub fn cancel_across(
         joined(owner, WHO)?;
         joined(other, WHO)
     })?;
-    Ok(median(counts) / batch.len() as f64)
+    Ok(Spread::of(counts).median / batch.len() as f64)
 }
 
 /// Arms the timers far ahead, and cancels them again if the calls are to find them idle.
@@ -206,19 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(vec![9, 1, 5]), 5.0);
-        assert_eq!(median(vec![]), 0.0);
-    }
-
-    #[test]
     fn turns_are_taken() {
         let watch = Stopwatch::calibrated();
         let cpus = measure::cpus();
         let cpus = [cpus[0], *cpus.last().unwrap()];
-        for rhythm in [Rhythm::OneByOne, Rhythm::InBatches] {
-            let counts = cancel_across(&watch, cpus, Finds::Pending, rhythm, 20).unwrap();
-            assert!(counts > 0.0, "{rhythm:?}");
+        for batch in [1, BATCH] {
+            let counts = cancel_across(&watch, cpus, Finds::Pending, batch, 20).unwrap();
+            assert!(counts > 0.0, "{batch}");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! CPUs, stand for a large machine. On a real large machine most bases would also be in other CPUs'
 //! caches; the figures with cold caches are closest to that.
 
-use super::calls::{Call, Finds, Rhythm, Subject, cancel_across};
+use super::calls::{BATCH, Call, Finds, Subject, cancel_across};
 use crate::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::{Hidden, Progress};
@@ -34,24 +34,7 @@ const VARIANTS: [CancelVariant; 4] = [
     CancelVariant { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    Warm,
-    Cold,
-    Idle,
-}
-
-const STATES: [State; 3] = [State::Warm, State::Cold, State::Idle];
-
-impl State {
-    fn name(self) -> &'static str {
-        match self {
-            State::Warm => "warm",
-            State::Cold => "cold",
-            State::Idle => "idle",
-        }
-    }
-}
+const STATES: [&str; 3] = ["warm", "cold", "idle"];
 
 type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 
@@ -130,7 +113,7 @@ fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatc
     for (way, CancelVariant { name, .. }) in VARIANTS.iter().enumerate() {
         for (at, state) in STATES.into_iter().enumerate() {
             let counts = || taken.iter().map(|counts| counts[way][at]);
-            let id = format!("{bases}.{name}.{}", state.name());
+            let id = format!("{bases}.{name}.{state}");
             let ns = Spread::of(counts().map(|counts| watch.ns(counts)));
             study.cells.push(Cell::live(format!("{id}_ns"), "ns", ns));
             if watch.cycles_per_ns().is_some() {
@@ -148,7 +131,7 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     let line = |(way, side): (usize, Side)| {
         let name = VARIANTS[way].name;
         let point = |&count: &u16| {
-            let cell = study.cell(&format!("{count}.{name}.{}{suffix}", State::Warm.name()))?;
+            let cell = study.cell(&format!("{count}.{name}.warm{suffix}"))?;
             Some([f64::from(count), cell.value])
         };
         Line::new(name, side, bases.iter().filter_map(point).collect())
@@ -172,11 +155,11 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
     for (at, state) in STATES.into_iter().enumerate() {
         for way in [AFTER, BEFORE] {
             let ratio = Spread::of_ratios(&of(most, way, at), &of(fewest, way, at));
-            let id = format!("growth_{ends}.{}.{}", VARIANTS[way].name, state.name());
+            let id = format!("growth_{ends}.{}.{state}", VARIANTS[way].name);
             let cell = Cell::live(id, "x", ratio);
             let (steady, grows) = (Band::at_most(1.2), Band::at_least(10.0));
             let band = if way == AFTER { steady } else { grows };
-            let is_bound = spans_enough && state != State::Cold;
+            let is_bound = spans_enough && state != "cold";
             study.cells.push(cell.within(is_bound.then_some(band)));
         }
     }
@@ -187,10 +170,10 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
         let id = format!("growth_{ends}.before.each_base_ns");
         study.cells.push(Cell::live(id, "ns", Spread::of(each)));
     }
-    for (at, state) in [(0, State::Warm), (2, State::Idle)] {
+    for (at, state) in [(0, "warm"), (2, "idle")] {
         for way in [AFTER, SINGLE_SHOT] {
             let ratio = Spread::of_ratios(&of(most, way, at), &of(most, PLAIN, at));
-            let id = format!("over_plain.{}.{}", VARIANTS[way].name, state.name());
+            let id = format!("over_plain.{}.{state}", VARIANTS[way].name);
             let cell = Cell::live(id, "x", ratio);
             study.cells.push(cell.within((way == AFTER).then_some(Band::at_most(1.5))));
         }
@@ -204,11 +187,11 @@ fn across(
     progress: &dyn Progress,
     watch: &Stopwatch,
 ) -> Result<(), LabError> {
-    const VARIANTS: [(&str, Finds, Rhythm); 4] = [
-        ("pending", Finds::Pending, Rhythm::InBatches),
-        ("idle", Finds::Idle, Rhythm::InBatches),
-        ("pending_one_by_one", Finds::Pending, Rhythm::OneByOne),
-        ("idle_one_by_one", Finds::Idle, Rhythm::OneByOne),
+    const VARIANTS: [(&str, Finds, usize); 4] = [
+        ("pending", Finds::Pending, BATCH),
+        ("idle", Finds::Idle, BATCH),
+        ("pending_one_by_one", Finds::Pending, 1),
+        ("idle_one_by_one", Finds::Idle, 1),
     ];
     let cpus = measure::cpus();
     let [one, other] = [cpus[0], cpus[cpus.len() - 1]];
@@ -220,8 +203,8 @@ fn across(
     let turns = request.effort.turns(1, 9, 15);
     let rounds = request.effort.pick(50, 1_000, 5_000);
     let taken = interleave("another CPU's", VARIANTS.len(), turns, progress, |way| {
-        let (_, finds, rhythm) = VARIANTS[way];
-        cancel_across(watch, [one, other], finds, rhythm, rounds)
+        let (_, finds, batch) = VARIANTS[way];
+        cancel_across(watch, [one, other], finds, batch, rounds)
     })?;
     for ((name, ..), counts) in VARIANTS.iter().zip(taken) {
         let ns = Spread::of(counts.into_iter().map(|counts| watch.ns(counts)));

@@ -1,7 +1,7 @@
 //! The study `clock`: one CPU reads a slow shared counter, and the other CPUs that wait for a read
 //! take the value that it has read.
 
-mod device;
+pub mod device;
 mod doctor;
 mod live;
 pub mod model;

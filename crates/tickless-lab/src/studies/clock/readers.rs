@@ -2,7 +2,7 @@
 
 use super::device::{Counted, device_reads};
 use crate::LabError;
-use crate::measure::{joined, stay_on};
+use crate::measure::{histogram, joined, stay_on};
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,7 +87,7 @@ impl Plan<'_> {
 }
 
 fn sum(own: &[Own]) -> Taken {
-    let mut latency = empty();
+    let mut latency = histogram();
     own.iter().for_each(|own| {
         // All histograms have the same bounds, so this cannot fail.
         let _ = latency.add(&own.latency);
@@ -105,7 +105,7 @@ fn sum(own: &[Own]) -> Taken {
 
 /// Reads the counter until `stop` is set, and times each read.
 fn read_until(clock: &Timers, counter: &Combined<Counted>, stop: &AtomicBool) -> Own {
-    let mut own = Own { latency: empty(), device_reads: 0, backwards: 0, seconds: 0.0 };
+    let mut own = Own { latency: histogram(), device_reads: 0, backwards: 0, seconds: 0.0 };
     let before = device_reads();
     let begin = clock.now();
     let (mut from, mut last) = (begin, 0);
@@ -148,12 +148,6 @@ fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, LabErr
         readers.into_iter().map(|reader| joined(reader, READER)).collect::<Result<_, _>>()
     })?;
     Ok(backwards.into_iter().sum())
-}
-
-fn empty() -> Histogram<u64> {
-    // The histogram never grows, because that would take time during the measurement.
-    const HIGHEST_NS: u64 = 1 << 40;
-    Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
 }
 
 #[cfg(test)]

@@ -138,10 +138,9 @@ fn idle_ticks(facts: &Facts) -> Judged<'_> {
         .map(|cpu| cpu.timer_interrupts as f64 / counted.seconds.max(1e-3))
         .collect();
     if idle.is_empty() {
-        return Judgement::unknown(format!(
-            "no CPU was idle for 95 % of {:.1} s; look when the machine is",
-            counted.seconds
-        ));
+        let seconds = counted.seconds;
+        let why = format!("no CPU was idle for 95 % of {seconds:.1} s; look when the machine is");
+        return Err(why.into());
     }
     let rate = idle.iter().sum::<f64>() / idle.len() as f64;
     let (verdict, ticks) = idle_verdict(rate, counted);
@@ -184,7 +183,7 @@ const WAKES_BAD: f64 = 900.0;
 fn tick_wakers(facts: &Facts) -> Judged<'_> {
     let recorded = facts.recorded.as_ref()?;
     if recorded.trace.count(EventKind::SchedWakeup) == 0 {
-        return Judgement::unknown("the recording has no sched:sched_wakeup, so nobody's wakeups");
+        return Err("the recording has no sched:sched_wakeup, so nobody's wakeups".into());
     }
     let seconds = (recorded.trace.span().0 as f64 / 1e9).max(1e-3);
     let mut rates: Vec<(u32, f64)> = woken_by_timers(recorded)

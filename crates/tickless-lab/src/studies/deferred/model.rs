@@ -64,7 +64,6 @@ pub struct Outcome {
     pub max_us: f64,
     pub tail_percent: f64,
     pub wakes_per_s: f64,
-    pub fired_per_s: f64,
     pub digest: u64,
 }
 
@@ -175,9 +174,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let seconds = machine.clock(CpuId(0)).map_or(0.0, |clock| clock.as_ns_f64() / 1e9);
     machine.finish();
     let counts = (0..cpus).filter_map(|cpu| kernel.bases().view(CpuId(cpu)));
-    let (wakes, fired) = counts.fold((0, 0), |(wakes, fired), view| {
-        (wakes + view.deferred.wakes, fired + view.deferred.fired)
-    });
+    let wakes: u64 = counts.map(|view| view.deferred.wakes).sum();
     let each = seconds.max(1e-9) * f64::from(cpus);
     let latencies = latencies.borrow();
     let total: f64 = latencies.iter().sum();
@@ -187,7 +184,6 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
         average_us: total / latencies.len().max(1) as f64,
         max_us: latencies.iter().copied().fold(0.0, f64::max),
         wakes_per_s: wakes as f64 / each,
-        fired_per_s: fired as f64 / each,
         digest: machine.digest(),
     })
 }

@@ -1,9 +1,9 @@
 //! Measures the accuracy and the cost of the library's bandwidth controller, which limits groups of
 //! threads to a quota of CPU time.
 
-use super::work::{Throttled, Work, now_ns, pause};
+use super::work::{Throttled, Work, now_ns};
 use crate::LabError;
-use crate::measure::{self, Spread, timed};
+use crate::measure::{self, Spread, timed, wait};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use std::future::Future;
 use std::pin::pin;
@@ -58,9 +58,9 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), La
                     (counts.used as f64, counts.expired as f64)
                 })
             };
-            pause(period * 2);
+            wait(period * 2);
             let (before, begun) = (look(), now_ns());
-            pause(period * PERIODS);
+            wait(period * PERIODS);
             (before, look(), (now_ns() - begun) as f64 / period.as_nanos() as f64)
         });
         work.run(|group| groups[group].join().map_err(refused))?;
@@ -102,7 +102,7 @@ fn cost(study: &mut StudyResult, long: Duration) -> Result<(), LabError> {
         let refills = || groups.iter().map(|group| group.counts().refills).sum::<u64>();
         let events = || timers.stats().bases.iter().map(|base| base.device.events).sum::<u64>();
         let (refills_before, events_before) = (refills(), events());
-        let ((), usage) = timed(|| pause(long));
+        let ((), usage) = timed(|| wait(long));
         let refilled = (refills() - refills_before) as f64 / usage.real_s;
         let woken = (events() - events_before) as f64 / usage.real_s;
         let mut push = |what: &str, unit, value, band: Option<Band>| {

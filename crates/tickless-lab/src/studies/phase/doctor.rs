@@ -110,9 +110,7 @@ fn quotas(facts: &Facts) -> Judged<'_> {
         }
         Err(why) => {
             let groups = found(quotas, &shared);
-            return Judgement::unknown(format!(
-                "{groups}, and when they are refilled is not seen: {why}"
-            ));
+            return Err(format!("{groups}, and when they are refilled is not seen: {why}").into());
         }
         Ok(recorded) => recorded,
     };

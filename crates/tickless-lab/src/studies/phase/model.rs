@@ -64,7 +64,6 @@ pub struct Outcome {
     pub seconds: f64,
     pub watts: f64,
     pub joules: f64,
-    pub switches_per_s: f64,
     pub digest: u64,
 }
 
@@ -273,7 +272,6 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     let seconds = times.sum::<f64>() / plans.len() as f64 / SHARE;
     let joules = machine.joules();
     let machine_seconds = end.as_ns_f64() / 1e9;
-    let switches = kernel.switches() as f64 / (end.as_ns_f64() / 1e9).max(1e-9);
     let digest = machine.digest();
     let windows = groups
         .iter()
@@ -281,7 +279,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     let windows = windows.collect();
     let watts = joules / machine_seconds.max(1e-9);
     let joules = joules / SHARE;
-    Ok((Outcome { seconds, watts, joules, switches_per_s: switches, digest }, windows))
+    Ok((Outcome { seconds, watts, joules, digest }, windows))
 }
 
 fn new_group(plan: GroupPlan, first: Ns) -> io::Result<Rc<SimGroup>> {

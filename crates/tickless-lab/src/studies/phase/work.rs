@@ -63,15 +63,6 @@ fn ns_of(clock: ClockId) -> u64 {
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Sleeps for the duration. Parks again if it wakes early, because an earlier unpark may have been
-/// left by a thread that has ended.
-pub(super) fn pause(long: Duration) {
-    let until = now_ns() + long.as_nanos() as u64;
-    while let left @ 1.. = until.saturating_sub(now_ns()) {
-        std::thread::park_timeout(Duration::from_nanos(left));
-    }
-}
-
 fn spin(turns: u64) {
     for turn in 0..turns {
         black_box(turn);

@@ -39,13 +39,12 @@ fn writes(facts: &Facts) -> Judged<'_> {
     let summary = &facts.recorded.as_ref()?.summary;
     let recorded = summary.trace.recorded;
     let Some(writes) = recorded.device_writes else {
-        return Judgement::unknown(
-            "the recording has no device writes: on x86 they are msr:write_msr of a TSC deadline \
-             timer, elsewhere there is no event for them",
-        );
+        let why = "the recording has no device writes: on x86 they are msr:write_msr of a TSC \
+                   deadline timer, elsewhere there is no event for them";
+        return Err(why.into());
     };
     let Some(interrupts) = recorded.timer_interrupts.filter(|&interrupts| interrupts > 0) else {
-        return Judgement::unknown("the recording has no timer interrupts to compare with");
+        return Err("the recording has no timer interrupts to compare with".into());
     };
     let per_interrupt = writes as f64 / interrupts as f64;
     let rate = each_second(facts, summary, writes as f64);
@@ -85,7 +84,7 @@ fn removals(facts: &Facts) -> Judged<'_> {
     let kernel = summary.agreement.as_ref().map_or("restart-aware", |agreement| agreement.policy);
     let of = |name: &str| summary.policies.iter().find(|policy| policy.policy == name);
     let (Some(kernel), Some(lazy)) = (of(kernel), of(ReplayPolicy::Lazy.name())) else {
-        return Judgement::unknown("the recording could not be replayed");
+        return Err("the recording could not be replayed".into());
     };
     let saved = kernel.device_writes.saturating_sub(lazy.device_writes) as f64;
     let share = 100.0 * saved / kernel.device_writes.max(1) as f64;
