@@ -65,9 +65,9 @@ pub(crate) fn suspend() {
     with_cpu(|cpu| cpu.mode = Mode::Running);
 }
 
-/// Performs one round of a waiting loop, and adds the round's duration to the `sum` of the times that
-/// the CPU has waited. The CPU is parked until another CPU writes a cache line that the loop has
-/// read, or an interrupt is due.
+/// Performs one round of a waiting loop, and adds the round's duration to the `sum` of the times
+/// that the CPU has waited. The CPU is parked until another CPU writes a cache line that the loop
+/// has read, or an interrupt is due.
 pub(crate) fn relax_for(sum: fn(&mut Waited) -> &mut Ps) {
     let clock = || with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO);
     let begun = clock();

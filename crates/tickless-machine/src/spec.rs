@@ -65,7 +65,8 @@ pub enum SpecFault {
     Missing,
     /// The value must be a table with `value` and one of `source`, `assumed`, `fitted`.
     #[error(
-        "write {{ value = NUMBER, source = \"...\" }}, or assumed = [LOW, HIGH], or fitted = \"CELL\""
+        "write {{ value = NUMBER, source = \"...\" }}, or assumed = [LOW, HIGH], or \
+         fitted = \"CELL\""
     )]
     Shape,
     /// The number has none, or more than one, of `source`, `assumed` and `fitted`.

@@ -100,9 +100,9 @@ impl Subject {
 const OWNER: u32 = 0;
 const OTHER: u32 = 1;
 
-/// Lets one thread, the owner, arm `batch` timers and another one cancel them, `turns` times. Returns
-/// the median time of a cancel, in counts of the stopwatch. A cancel gets its timer's cache line from
-/// the owner's CPU; the lines of the base come from there once in a batch.
+/// Lets one thread, the owner, arm `batch` timers and another one cancel them, `turns` times.
+/// Returns the median time of a cancel, in counts of the stopwatch. A cancel gets its timer's cache
+/// line from the owner's CPU; the lines of the base come from there once in a batch.
 pub fn cancel_across(
     watch: &Stopwatch,
     cpus: [usize; 2],
