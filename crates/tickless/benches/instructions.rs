@@ -56,7 +56,7 @@ const COUNTED: &[Counted] = &[
     // 50 of these read the clock and pass the time.
     ("coarse_sleep_reset", Some(81.0), || coarse_sleep_reset(&mut Shared::new())),
     ("coarse_sleep_push_out", Some(31.0), || coarse_sleep_push_out(&mut Shared::new())),
-    ("sleep_push_out", Some(552.0), || sleep_push_out(&mut Shared::new())),
+    ("sleep_push_out", Some(41.0), || sleep_push_out(&mut Shared::new())),
     ("coarse_sleep_once", Some(438.0), || coarse_sleep_once(&mut Shared::new())),
     ("limiter_take", Some(45.0), || limiter_take(&Permits::open())),
     ("limiter_refuse", Some(42.0), || limiter_refuse(&Permits::open())),

@@ -242,6 +242,12 @@ impl<P: Platform> Bases<P> {
         Bases { platform, bases, settings, beginning, defers, push_out_is_lazy, least, online }
     }
 
+    /// Returns whether a timer that is moved to a later deadline may stay where it is.
+    #[inline]
+    pub fn pushes_out_lazily(&self) -> bool {
+        self.push_out_is_lazy
+    }
+
     /// The platform on which the bases run.
     pub fn platform(&self) -> &P {
         &self.platform

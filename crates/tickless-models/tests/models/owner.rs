@@ -8,7 +8,7 @@ mod turns;
 
 use super::models;
 use super::platform::Kind;
-use super::stage::{CPU0, CPU1, END, LATER, NOW, RESTART, Stage, WRITTEN};
+use super::stage::{CPU0, CPU1, END, LATER, LATEST, NOW, RESTART, Stage, WRITTEN};
 use crate::checker::{CheckedWord, Thread, yield_now};
 use ends::End;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tickless_core::bases::Started;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::firing::CallbackResult;
 use tickless_core::platform::{Ordering, Word};
-use tickless_core::time::CpuId;
-use turns::{Byte, Turns};
+use tickless_core::time::{CpuId, Ns, Window};
+use turns::{Byte, Lead, Turns};
 
 models! {
     dropping_against_fire,
@@ -28,6 +28,10 @@ models! {
     dropping_an_entry_against_fire,
     arming_an_entry_against_fire,
     resetting_an_entry_against_fire,
+    pushing_out_an_entry_against_fire,
+    pushing_out_an_entry_twice_against_fire,
+    resetting_a_pushed_out_entry_against_fire,
+    bringing_forward_a_pushed_out_entry_against_fire,
 }
 
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -151,9 +155,11 @@ impl Byte for ByteOf {
     }
 }
 
-/// The turns of a future's entry, with a number in place of its waker.
+/// The turns and the lead of a future's entry, with a number in place of its waker.
 struct Waiting {
     turns: Turns<ByteOf>,
+    lead: Lead<ByteOf>,
+    deadline: CheckedWord,
     waker: CheckedWord,
     /// Which side accesses the waker: [`TASK`] or [`DRIVER`].
     busy: CheckedWord,
@@ -166,7 +172,14 @@ const DRIVER: u64 = 2;
 impl Waiting {
     fn new(waker: u64) -> Arc<Self> {
         let word = CheckedWord::new;
-        Arc::new(Waiting { turns: Turns::new(), waker: word(waker), busy: word(0), woken: word(0) })
+        Arc::new(Waiting {
+            turns: Turns::new(),
+            lead: Lead::new(),
+            deadline: word(NOW.0),
+            waker: word(waker),
+            busy: word(0),
+            woken: word(0),
+        })
     }
 
     fn touch<R>(&self, side: u64, touch: impl FnOnce() -> R) -> R {
@@ -185,6 +198,70 @@ impl Waiting {
         let taken = self.turns.fire(|| self.touch(DRIVER, || self.waker.load(RELAXED)));
         self.woken.store(taken.unwrap_or(0), RELAXED);
     }
+
+    /// As in `Entry::call`.
+    fn fire_or_rearm(&self) -> CallbackResult {
+        if !self.lead.close() {
+            return CallbackResult::Restart(Window::at(Ns(self.deadline.load(RELAXED))));
+        }
+        self.fire();
+        CallbackResult::Done
+    }
+
+    /// As in `Entry::push_out`.
+    fn push_out(&self, at: Ns) -> bool {
+        let lead = self.lead.get();
+        if lead == Lead::<ByteOf>::CLOSED {
+            return false;
+        }
+        self.deadline.store(at.0, RELAXED);
+        self.lead.replace(lead, lead + 1)
+    }
+
+    /// As in `Entry::reset_locked`, and the next poll. Returns the waker that is registered then.
+    fn reset_locked<L: Kind>(&self, stage: &Stage<L>, at: Ns) -> u64 {
+        let lead = self.lead.get();
+        if (1..Lead::<ByteOf>::CLOSED).contains(&lead) {
+            self.deadline.store(at.0, RELAXED);
+        }
+        let mut waker = 1;
+        if self.turns.has_fired() || stage.push_out(0, at) != Started::Pending {
+            ends::disarm(&stage.bases, stage.places[0].timer(), || false);
+            if self.turns.has_fired() {
+                self.turns.reset();
+                self.lead.reset();
+                waker = 2;
+                self.touch(TASK, || self.waker.store(waker, RELAXED));
+            }
+            stage.arm(0, at);
+        }
+        self.deadline.store(at.0, RELAXED);
+        self.lead.replace(lead, 0);
+        waker
+    }
+
+    /// Checks that the timer fires at its deadline, not earlier, and wakes this waker.
+    fn fires_at_the_end<L: Kind>(&self, stage: &Stage<L>, waker: u64) {
+        stage.settle();
+        for now in [LATER, END] {
+            stage.bases.platform().set_time(now);
+            for cpu in [CPU0, CPU1, CPU0, CPU1] {
+                stage.expire_with(cpu, |_| self.fire_or_rearm());
+            }
+            let deadline = Ns(self.deadline.load(RELAXED));
+            assert!(deadline <= now || !self.turns.has_fired(), "W1: early");
+        }
+        assert!(self.turns.has_fired() && stage.pending() == 0);
+        assert_eq!(self.woken.load(RELAXED), waker, "the task is left asleep");
+        stage.settle();
+    }
+}
+
+fn rearming_handler<L: Kind>(stage: &Arc<Stage<L>>, waiting: &Arc<Waiting>) -> Thread {
+    let waiting = Arc::clone(waiting);
+    stage.on(CPU0, move |stage| {
+        stage.expire_with(CPU0, |_| waiting.fire_or_rearm());
+    })
 }
 
 fn handler<L: Kind>(stage: &Arc<Stage<L>>, waiting: &Arc<Waiting>) -> Thread {
@@ -245,29 +322,60 @@ fn arming_an_entry_against_fire<L: Kind>() {
 /// Goal: a deadline that is reset as the driver takes the waker fires once, for the new one.
 fn resetting_an_entry_against_fire<L: Kind>() {
     let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
-    let handler = handler(&stage, &waiting);
+    let handler = rearming_handler(&stage, &waiting);
     let mut waker = 1;
-    // As in `Entry::reset` and the next poll.
-    if !stage.push_out_in_place(0, LATER)
-        && (waiting.turns.has_fired() || stage.push_out(0, LATER) != Started::Pending)
-    {
-        ends::disarm(&stage.bases, stage.places[0].timer(), || false);
-        waiting.turns.reset();
-        waker = 2;
-        waiting.touch(TASK, || waiting.waker.store(waker, RELAXED));
-        stage.arm(0, LATER);
+    if stage.push_out_in_place(0, LATER) {
+        waiting.deadline.store(LATER.0, RELAXED);
+    } else {
+        waker = waiting.reset_locked(&stage, LATER);
     }
     handler.join();
     assert!(!waiting.turns.has_fired(), "the old deadline fired after the reset");
     assert_eq!(stage.pending(), 1);
-    stage.bases.platform().set_time(END);
-    for cpu in [CPU0, CPU1] {
-        stage.expire_with(cpu, |_| {
-            waiting.fire();
-            CallbackResult::Done
-        });
+    waiting.fires_at_the_end(&stage, waker);
+}
+
+/// Goal: a timer that stays armed when it is pushed out fires once, for its last deadline (W1).
+fn pushing_out_an_entry_against_fire<L: Kind>() {
+    push_out_an_entry::<L>(&[LATER]);
+}
+
+/// Goal: as above, if the driver may rearm the timer between two push-outs.
+fn pushing_out_an_entry_twice_against_fire<L: Kind>() {
+    push_out_an_entry::<L>(&[LATER, LATEST]);
+}
+
+fn push_out_an_entry<L: Kind>(deadlines: &[Ns]) {
+    let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
+    let handler = rearming_handler(&stage, &waiting);
+    let mut waker = 1;
+    for &at in deadlines {
+        if !waiting.push_out(at) {
+            waker = waker.max(waiting.reset_locked(&stage, at));
+        }
     }
-    assert!(waiting.turns.has_fired());
-    assert_eq!(waiting.woken.load(RELAXED), waker);
-    stage.settle();
+    handler.join();
+    assert!(!waiting.turns.has_fired(), "the old deadline fired after the reset");
+    waiting.fires_at_the_end(&stage, waker);
+}
+
+fn reset_a_pushed_out_entry<L: Kind>(to: Ns) {
+    let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
+    assert!(waiting.push_out(LATER));
+    let handler = rearming_handler(&stage, &waiting);
+    let waker = waiting.reset_locked(&stage, to);
+    handler.join();
+    assert!(to == NOW || !waiting.turns.has_fired(), "the old deadline fired after the reset");
+    waiting.fires_at_the_end(&stage, waker);
+}
+
+/// Goal: a driver that rearms the timer beside a reset under the lock leaves it armed, and its task
+/// is woken (D8).
+fn resetting_a_pushed_out_entry_against_fire<L: Kind>() {
+    reset_a_pushed_out_entry::<L>(LATEST);
+}
+
+/// Goal: as above, for a deadline that is due at once.
+fn bringing_forward_a_pushed_out_entry_against_fire<L: Kind>() {
+    reset_a_pushed_out_entry::<L>(NOW);
 }

@@ -14,11 +14,11 @@ use tickless_core::time::{Instant, Ns};
 pin_project! {
     /// A future that completes when its deadline has passed; from [`sleep`](super::sleep) and
     /// [`sleep_until`](super::sleep_until). 96 bytes. Never early; late by at most its slack and
-    /// two thread wakeups.
+    /// two thread wakeups. Moving the deadline to a later time again and again seldom takes a lock.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Sleep {
         #[pin]
-        pub(super) entry: Entry<QueueLink>,
+        pub(crate) entry: Entry<QueueLink>,
     }
 }
 

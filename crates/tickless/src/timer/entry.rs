@@ -3,6 +3,10 @@
 //! The task writes the waker, and the driver whose timer fires takes it out, by the protocol in
 //! [`super::turns`]. The driver calls the waker between two callbacks or after the last one (see
 //! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for ns only.
+//!
+//! A sleep is often pushed out: an idle timeout by each request. So a pending precise timer stays
+//! armed for its old deadline at first. When that expires, the driver finds that the timer has a
+//! [`Lead`], and rearms it instead of waking the task.
 
 use super::ambient::{self, Scope};
 use super::fired::Fired;
@@ -10,18 +14,21 @@ use super::frame;
 use super::glue::{Glue, Host, Task};
 use super::pinned::Pinned;
 use super::shared::{Handle, Shared};
-use super::turns::{Byte, Turns};
+use super::turns::{Byte, Lead, Turns};
 use super::wakers::Pause;
 use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomPinned;
 use core::pin::Pin;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::Timer;
 use tickless_core::time::{Ns, Window};
+
+/// The unit of a timer's [`Lead`]: about 4 ms.
+const LEAD_NS: u64 = 1 << 22;
 
 /// A timer that wakes the task that polls it. 96 bytes for a precise timer.
 #[repr(C)]
@@ -30,13 +37,16 @@ pub(crate) struct Entry<L: Family<Host>> {
     waker: UnsafeCell<Option<Waker>>,
     /// `None` if the system refused the driver threads: polls compare the deadline with the clock.
     shared: Option<Handle>,
-    /// A reset writes this after its steps that may panic. So even after a panic, this deadline has
-    /// passed if the entry is marked as fired.
-    deadline: Cell<Ns>,
+    /// Nanoseconds. Only the task writes this. Unless the timer has a lead, a reset writes it after
+    /// its steps that may panic. So even after a panic, this deadline has passed if the entry is
+    /// marked as fired.
+    deadline: AtomicU64,
     /// Units of 1.024 µs.
     slack: Cell<u32>,
     /// Whether the task or the driver may access the waker.
     turns: Turns<AtomicU8>,
+    /// Zero for a coarse timer, whose link has its deadline.
+    lead: Lead<AtomicU8>,
     stage: Cell<Stage>,
     /// Whether the last poll relied on the deadline scope around it to wake the task.
     waits_for_scope: Cell<bool>,
@@ -53,8 +63,8 @@ enum Stage {
 }
 
 // SAFETY: the task may move between threads, and its entry with it. Drivers also access the timer,
-// whose type is made for many threads, and the waker, to which `turns` admits either the task or
-// the driver.
+// whose type is made for many threads, the two atomics, and the waker, to which `turns` admits
+// either the task or the driver.
 unsafe impl<L: Family<Host>> Send for Entry<L> {}
 // SAFETY: through a shared future, other threads can only read the deadline and whether the timer
 // has fired. The cells change only through a `&mut` to the future, or before it is shared.
@@ -67,9 +77,10 @@ impl<L: Family<Host>> Entry<L> {
             timer: Timer::new(Self::GLUE),
             waker: UnsafeCell::new(None),
             shared: timers.map(Handle::handle),
-            deadline: Cell::new(deadline),
+            deadline: AtomicU64::new(deadline.0),
             slack: Cell::new(slack_units(slack)),
             turns: Turns::new(),
+            lead: Lead::new(),
             stage: Cell::new(Stage::New),
             waits_for_scope: Cell::new(false),
             pinned: PhantomPinned,
@@ -77,7 +88,12 @@ impl<L: Family<Host>> Entry<L> {
     }
 
     pub(crate) fn deadline(&self) -> Ns {
-        self.deadline.get()
+        // Relaxed: the driver reads this only after `Lead::close`, which orders it.
+        Ns(self.deadline.load(Ordering::Relaxed))
+    }
+
+    fn set_deadline(&self, deadline: Ns) {
+        self.deadline.store(deadline.0, Ordering::Relaxed);
     }
 
     /// Sets by how much the timer may be late. Applies from the next arming on.
@@ -212,14 +228,43 @@ impl<L: Family<Host>> Entry<L> {
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
         if let Some(timer) = entry.timer() {
-            // `push_out` changes pending timers only, so it returns `false` for one that has fired.
-            if entry.stage.get() == Stage::Armed && timer.push_out(entry.window(deadline), now) {
-                entry.deadline.set(deadline);
+            if entry.stage.get() == Stage::Armed && entry.push_out(&timer, deadline, now) {
                 timer.label_as_polled();
                 return;
             }
         }
         entry.reset_locked(deadline, now);
+    }
+
+    /// Makes the deadline of a pending timer later without taking a lock. Returns `false` if that
+    /// requires the lock, or if the timer has fired.
+    ///
+    /// A precise timer stays armed as it is. Expiring there costs its driver a wakeup, so this also
+    /// returns `false` if that would be in the first half of the time to the new deadline. A timer
+    /// that is pushed out often is therefore rearmed about twice in that time, and never expires.
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline(always)]
+    fn push_out(&self, timer: &Pinned<&Shared, L>, deadline: Ns, now: Ns) -> bool {
+        if L::COARSE {
+            let is_done = timer.push_out(self.window(deadline), now);
+            if is_done {
+                self.set_deadline(deadline);
+            }
+            return is_done;
+        }
+        let Some(later) = deadline.0.checked_sub(self.deadline().0) else { return false };
+        let lead = self.lead.get();
+        let units = u64::from(lead) + later / LEAD_NS + 1;
+        // Too large for a lead. It is, too, if the driver has closed the lead.
+        if units >= u64::from(Lead::<AtomicU8>::CLOSED) {
+            return false;
+        }
+        let armed = deadline.0.saturating_sub(units * LEAD_NS);
+        if units * LEAD_NS > armed.saturating_sub(now.0) || !timer.may_stay_armed() {
+            return false;
+        }
+        self.set_deadline(deadline);
+        self.lead.replace(lead, units as u8)
     }
 
     /// Moves the deadline. If the timer has fired, ends that use of it and begins a new one.
@@ -228,18 +273,31 @@ impl<L: Family<Host>> Entry<L> {
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
         if let Some(timer) = self.timer().filter(|_| self.stage.get() == Stage::Armed) {
             let window = self.window(deadline);
-            if !self.has_fired()
-                && timer.start(window, now, Options::default()) == Ok(Started::Pending)
-            {
-                self.deadline.set(deadline);
+            let start = || timer.start(window, now, Options::default());
+            let lead = self.lead.get();
+            if (1..Lead::<AtomicU8>::CLOSED).contains(&lead) {
+                // A driver that finds the lead rearms the timer for this deadline.
+                self.set_deadline(deadline);
+            }
+            let mut is_armed = !self.has_fired() && start() == Ok(Started::Pending);
+            if !is_armed {
+                // Wait for a driver that may be in the callback. If it has found the lead, it has
+                // left the task asleep.
+                timer.disarm();
+                is_armed = !self.has_fired() && start().is_ok();
+            }
+            if is_armed {
+                self.set_deadline(deadline);
+                if lead > 0 {
+                    self.lead.replace(lead, 0);
+                }
                 timer.label_as_polled();
                 return;
             }
-            // The timer has fired or is about to: wait for a driver that may be in its callback.
-            timer.disarm();
             self.stage.set(Stage::Idle);
         }
-        self.deadline.set(deadline);
+        self.set_deadline(deadline);
+        self.lead.reset();
         self.turns.reset();
     }
 
@@ -308,6 +366,12 @@ impl<L: Family<Host>> Entry<L> {
         // SAFETY: the caller promises a live entry, and a thread that drops it waits until this has
         // returned.
         let entry = unsafe { node.cast::<Self>().as_ref() };
+        if !L::COARSE && !entry.lead.close() {
+            let Window { soft, hard } = fired.window();
+            let deadline = entry.deadline();
+            fired.restart_window(Window::new(deadline, deadline.after(hard.since(soft))));
+            return;
+        }
         // SAFETY: `fire` calls this only when no task accesses the waker.
         let taken = entry.turns.fire(|| unsafe { (*entry.waker.get()).take() });
         if let Some(waker) = taken.flatten() {
@@ -397,6 +461,35 @@ mod tests {
         unsafe { Waker::from_raw(RawWaker::new(null(), &VTABLE)) }
     }
     static PANICS: AtomicBool = AtomicBool::new(false);
+
+    /// Goal: W1 (never early), for a timer that is pushed out without a lock.
+    #[test]
+    fn a_driver_rearms_a_timer_that_was_pushed_out() {
+        let timers = crate::Timers::builder().bases(1).start().unwrap();
+        let counts = Arc::new(Counts(AtomicU64::new(0)));
+        let waker = Waker::from(Arc::clone(&counts));
+        let cx = &mut Context::from_waker(&waker);
+        let (now, hour, ms) = (timers.now(), Duration::from_secs(3_600), Duration::from_millis);
+        let mut sleep = pin!(timers.sleep(hour));
+        assert!(sleep.as_mut().poll(cx).is_pending());
+        sleep.as_mut().reset_from(now, hour + ms(50));
+        assert_ne!(sleep.entry.lead.get(), 0, "it is rearmed under the lock");
+        sleep.as_mut().reset_from(now, ms(500));
+        sleep.as_mut().reset_from(now, ms(1_000));
+        assert_eq!(sleep.entry.lead.get(), 0, "it would expire in the first half of its time");
+        if cfg!(miri) {
+            return; // Its clock counts steps.
+        }
+        sleep.as_mut().reset(ms(300));
+        sleep.as_mut().reset(ms(440)); // The slack is 50 ms.
+        while counts.0.load(Ordering::SeqCst) == 0 {
+            std::thread::park_timeout(ms(1));
+        }
+        assert!(timers.now() >= sleep.deadline() && sleep.as_mut().poll(cx).is_ready());
+        assert_eq!(counts.0.load(Ordering::SeqCst), 1, "the task is woken at the deadline only");
+        sleep.as_mut().reset(hour);
+        assert!(!sleep.is_elapsed() && sleep.as_mut().poll(cx).is_pending());
+    }
 
     /// Goal: W1 (never early).
     #[test]

@@ -192,6 +192,20 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         is_done
     }
 
+    /// Returns whether a pending timer may stay armed ahead of a deadline that its owner makes
+    /// later. Otherwise the owner must rearm it: the event of an arming is traced, or the timers
+    /// fire in the order in which they were armed.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn may_stay_armed(&self) -> bool {
+        let may = !events::are_traced() && self.set.bases.pushes_out_lazily();
+        #[cfg(debug_assertions)]
+        if may && !self.set.is_forked_child() {
+            self.set.notes.armed(self.address(), core::panic::Location::caller());
+        }
+        may
+    }
+
     #[inline]
     pub(crate) fn try_cancel(&self) -> Cancel {
         if self.set.is_forked_child() {
@@ -326,7 +340,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// waits for its callback. Inside that callback it does not wait, but detaches the callback.
     /// The timer may be armed again.
     #[inline]
-    pub(super) fn disarm(self) {
+    pub(super) fn disarm(&self) {
         if self.set.is_forked_child() {
             self.detach_own();
             return;

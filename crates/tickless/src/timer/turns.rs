@@ -8,6 +8,14 @@
 //! | state becomes `REGISTERING`, unless it is `FIRED` | state becomes `FIRED` |
 //! | writes the waker | takes the waker, unless the state was `REGISTERING` |
 //! | state becomes `WAITING`, unless it is `FIRED` by now: the task is ready | |
+//!
+//! A task may push out its timer without a lock: the timer stays armed, ahead of its deadline.
+//!
+//! | task | driver, when the timer expires |
+//! |---|---|
+//! | writes the later deadline | lead becomes closed if it is zero: the deadline has passed |
+//! | raises the lead, unless it is closed | otherwise lead becomes zero, |
+//! | | and the driver rearms the timer for the deadline that it then reads |
 
 use core::mem::forget;
 use core::sync::atomic::Ordering;
@@ -95,5 +103,54 @@ struct Registering<'a, B: Byte>(&'a Turns<B>);
 impl<B: Byte> Drop for Registering<'_, B> {
     fn drop(&mut self) {
         self.0.end_registering();
+    }
+}
+
+/// By how much a pending timer is armed ahead of its deadline, because the task has pushed it out.
+/// The caller chooses the unit.
+#[derive(Debug)]
+pub struct Lead<B>(B);
+
+impl<B: Byte> Lead<B> {
+    /// The value of a lead that the driver has closed. All other values are leads.
+    pub const CLOSED: u8 = u8::MAX;
+
+    pub fn new() -> Lead<B> {
+        Lead(B::new(0))
+    }
+
+    #[inline]
+    pub fn get(&self) -> u8 {
+        // Relaxed: `replace` finds out whether the driver has changed this since.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes the lead. Returns `false` if it is not `current` any more, because the driver has
+    /// changed it. Only the task may call this. To raise the lead, it writes the deadline first.
+    #[inline]
+    pub fn replace(&self, current: u8, new: u8) -> bool {
+        // Release: pairs with the Acquire in `close`, after which the driver reads the deadline.
+        self.0.replace(current, new, Ordering::Release, Ordering::Relaxed)
+    }
+
+    /// Sets the lead to zero. Only the task may call this, while the timer is not armed.
+    #[inline]
+    pub fn reset(&self) {
+        // Relaxed: arming the timer publishes this to its driver.
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Closes the lead, so that the task cannot push out the timer, and returns `true`. If the task
+    /// has pushed it out, sets the lead to zero instead, and returns `false`: the driver must read
+    /// the deadline and rearm the timer for it. Only the driver may call this.
+    #[inline]
+    pub fn close(&self) -> bool {
+        // Acquire: pairs with the Release in `replace`. Both are changes of the byte, so the driver
+        // cannot overwrite a lead without reading the deadline that belongs to it.
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        self.0.replace(0, Self::CLOSED, success, failure) || {
+            self.0.swap(0, Ordering::Acquire);
+            false
+        }
     }
 }

@@ -246,6 +246,33 @@ fn pushing_out_does_not_touch_the_base() {
     assert!(timers.stats().bases[0].relocated > 0, "it was moved where it belonged");
 }
 
+/// Many timers that were pushed out expire at once, while their task resets them in the opposite
+/// order, so that the driver and the task meet at one of them.
+#[test]
+fn a_reset_beside_an_expiry_leaves_no_task_asleep() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    for _ in 0..rounds(40) {
+        let start = timers.now();
+        let new = |_| (Box::pin(timers.sleep_until(start + 30 * MS)), woken());
+        let (mut first, (_, waker)) = new(0);
+        assert!(poll(first.as_mut(), &waker).is_pending());
+        let mut sleeps: Vec<_> = (0..rounds(1_000)).map(new).collect();
+        for (sleep, (_, waker)) in &mut sleeps {
+            assert!(poll(sleep.as_mut(), waker).is_pending());
+            sleep.as_mut().reset_at(start + 40 * MS);
+        }
+        while !first.is_elapsed() {
+            std::hint::spin_loop();
+        }
+        for (sleep, _) in sleeps.iter_mut().rev() {
+            sleep.as_mut().reset_at(start + 50 * MS);
+        }
+        wait_until("every sleep wakes its task", || {
+            sleeps.iter().all(|(_, (count, _))| count.count() == 1)
+        });
+    }
+}
+
 #[test]
 fn reset_from_counts_from_the_given_time() {
     let time = VirtualTime::new();
