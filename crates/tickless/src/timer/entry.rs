@@ -240,8 +240,9 @@ impl<L: Family<Host>> Entry<L> {
     /// requires the lock, or if the timer has fired.
     ///
     /// A precise timer stays armed as it is. Expiring there costs its driver a wakeup, so this also
-    /// returns `false` if that would be in the first half of the time to the new deadline. A timer
-    /// that is pushed out often is therefore rearmed about twice in that time, and never expires.
+    /// returns `false` if that would be in the first half of the time to the new deadline, or if the
+    /// lead would exceed a second. A timer that is pushed out often is therefore rearmed twice in
+    /// that time or once a second, and never expires.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(always)]
     fn push_out(&self, timer: &Pinned<&Shared, L>, deadline: Ns, now: Ns) -> bool {
