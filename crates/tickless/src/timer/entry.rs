@@ -240,8 +240,8 @@ impl<L: Family<Host>> Entry<L> {
     /// requires the lock, or if the timer has fired.
     ///
     /// A precise timer stays armed as it is. Expiring there costs its driver a wakeup, so this also
-    /// returns `false` if that would be in the first half of the time to the new deadline, or if the
-    /// lead would exceed a second. A timer that is pushed out often is therefore rearmed twice in
+    /// returns `false` if that would be in the first half of the time to the new deadline. Neither
+    /// does a lead exceed a second. A timer that is pushed out often is therefore rearmed twice in
     /// that time or once a second, and never expires.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(always)]
