@@ -12,7 +12,7 @@ use std::fs;
 use std::time::Duration;
 use tickless_machine::spec::{Origin, Parameter, Spec};
 use tickless_machine::validate::Scene;
-use tickless_machine::validate::fit::{Measured, fit};
+use tickless_machine::validate::fit::fit;
 
 const TEMPLATE: &str = "host";
 
@@ -74,14 +74,20 @@ pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, LabError> {
     spec.name = "this host".to_string();
     spec.about = format!("{}, to hold the model against", measure::machine());
     spec = topology(spec);
-    for micro::Price { key, value, how } in micro::prices(effort, cpus[0])? {
+    for (key, value, how) in micro::prices(effort, cpus[0])? {
         // A price (the time of an operation) must be greater than zero, because a machine's file
         // with a zero is rejected.
         let value = Spread { median: value.median.max(0.001), ..value };
         spec = spec.with_parameter(key, parameter(value, how));
     }
-    fit(&spec, seen(effort, &cpus, progress)?)
-        .map_err(LabError::system("memory for the simulated CPUs' stacks"))
+    // The fit does not see the other scenes, so that their times can be predicted.
+    let turns = effort.pick(5, 101, 101);
+    let taken = real::play("ping-pong", &Scene::FITTED, &cpus, turns, progress)?;
+    let measured = |scene: Scene| {
+        let at = Scene::FITTED.iter().position(|&fitted| fitted == scene);
+        Spread::of(at.map_or(&[][..], |at| &taken[at]).iter().copied()).median
+    };
+    fit(&spec, measured).map_err(LabError::system("memory for the simulated CPUs' stacks"))
 }
 
 /// Makes a machine's parameter of a measured value. `how` describes the measurement.
@@ -90,24 +96,6 @@ fn parameter(value: Spread, how: &str) -> Parameter {
     let source = format!("measured: {how}; median {median}, {low} to {high}");
     let value = (value.median * 1e3).round() / 1e3;
     Parameter { value, origin: Origin::Source(source) }
-}
-
-/// Measures the five scenes (small timed programs) from which parameters are fitted. The fit does
-/// not see the other scenes, so that their times can be predicted.
-fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, LabError> {
-    let turns = effort.pick(5, 101, 101);
-    let taken = real::play("ping-pong", &Scene::FITTED, cpus, turns, progress)?;
-    let of = |part: Scene| {
-        let at = Scene::FITTED.iter().position(|&fitted| fitted == part);
-        Spread::of(at.map_or(&[][..], |at| &taken[at]).iter().copied()).median
-    };
-    Ok(Measured {
-        transfer: of(Scene::Transfer),
-        transfer_and_add: of(Scene::TransferAndAdd),
-        transfer_ahead: of(Scene::TransferAhead),
-        round_trip: of(Scene::PingPong),
-        own_timer: of(Scene::OwnTimer),
-    })
 }
 
 /// Sets the numbers of sockets and cores as the kernel reports them. If it reports none, the host

@@ -12,12 +12,8 @@ use std::time::{Duration, Instant};
 use tickless::clock::{Counter, SystemClock};
 use tickless_machine::validate::Backend;
 
-#[derive(Clone, Debug)]
-pub struct Price {
-    pub key: &'static str,
-    pub value: Spread,
-    pub how: &'static str,
-}
+/// The key of a parameter, its value, and how it was measured.
+pub type Price = (&'static str, Spread, &'static str);
 
 /// Returns the time of one call of `work` in ns.
 fn each(count: u32, mut work: impl FnMut()) -> f64 {
@@ -172,7 +168,6 @@ pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, LabError> {
         let off = plain(off).median;
         Spread::of(of(name).iter().map(move |ns| (ns - off).max(0.0)))
     };
-    let price = |key, value, how| Price { key, value, how };
     // The price of one write of the timer device. A near timer is the first to expire, so both
     // arming and disarming it write the device, except shortly before a tick. A far timer causes no
     // write. So half of the difference between the two is one write.
@@ -180,16 +175,16 @@ pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, LabError> {
     let program = Spread { median: median / 2.0, low: low / 2.0, high: high / 2.0, count };
     let cycles = Spread::of(of("chain").iter().map(|ns| 1.0 / ns));
     Ok(vec![
-        price("line.hit_ns", plain("load"), "loads of four words, one after the other"),
-        price("line.store_ns", plain("store"), "stores to four words"),
-        price("line.atomic_ns", less("atomic", "load"), "an addition less a load"),
-        price("cpu.pause_ns", plain("pause"), "a pause instruction"),
-        price("cpu.tsc_ns", plain("clock"), "a reading of the monotonic clock, no call"),
-        price("cpu.ghz", cycles, "shifts that wait for each other"),
-        price("os.syscall_ns", plain("syscall"), "getppid"),
-        price("counter.latency_ns", plain("counter"), "the clock of CPU time, a system call"),
-        price("event.program_ns", program, "half of a near timerfd pair less a far one"),
-        price("os.switch_ns", less("switch", "syscall"), "giving the CPU away less a system call"),
+        ("line.hit_ns", plain("load"), "loads of four words, one after the other"),
+        ("line.store_ns", plain("store"), "stores to four words"),
+        ("line.atomic_ns", less("atomic", "load"), "an addition less a load"),
+        ("cpu.pause_ns", plain("pause"), "a pause instruction"),
+        ("cpu.tsc_ns", plain("clock"), "a reading of the monotonic clock, no call"),
+        ("cpu.ghz", cycles, "shifts that wait for each other"),
+        ("os.syscall_ns", plain("syscall"), "getppid"),
+        ("counter.latency_ns", plain("counter"), "the clock of CPU time, a system call"),
+        ("event.program_ns", program, "half of a near timerfd pair less a far one"),
+        ("os.switch_ns", less("switch", "syscall"), "giving the CPU away less a system call"),
     ])
 }
 

@@ -158,7 +158,7 @@ pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
     let ended = Rc::new(Shared::new(Ps::ZERO));
     // Each receiver of a group has a pipe, into which all senders of the group write.
     for _ in 0..groups {
-        let pipe = || Rc::new(Pipe::with_room(&kernel, Ps::from_ns(MESSAGE), ROOM));
+        let pipe = || Rc::new(Pipe::new(&kernel, Ps::from_ns(MESSAGE), ROOM));
         let pipes: Rc<Vec<Rc<Pipe>>> = Rc::new((0..SIDE).map(|_| pipe()).collect());
         for side in 0..SIDE {
             let to = Rc::clone(&pipes);

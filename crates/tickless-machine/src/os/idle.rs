@@ -12,14 +12,12 @@ impl Kernel {
     pub(super) fn idle_loop(&self, cpu: CpuId) {
         self.start_tick(cpu);
         while !engine::is_ending() {
-            let masked = irq::mask();
+            let _masked = irq::mask();
             if self.has_work(cpu) {
                 self.choose();
-                drop(masked);
-                continue;
+            } else {
+                self.idle(cpu);
             }
-            self.idle(cpu);
-            drop(masked);
         }
         self.stop_tick(cpu);
         if let Some(slice) = self.cpus[cpu.index()].slice.get() {

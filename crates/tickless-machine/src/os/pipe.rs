@@ -25,12 +25,8 @@ struct Buffer {
 }
 
 impl Pipe {
-    pub fn new(kernel: &Rc<Kernel>, work: Ps) -> Pipe {
-        Pipe::with_room(kernel, work, u64::MAX)
-    }
-
     /// Returns an empty pipe with a capacity of `room` bytes. Writers block while it is full.
-    pub fn with_room(kernel: &Rc<Kernel>, work: Ps, room: u64) -> Pipe {
+    pub fn new(kernel: &Rc<Kernel>, work: Ps, room: u64) -> Pipe {
         Pipe { kernel: Rc::clone(kernel), buffer: SimLock::new(Buffer::default()), work, room }
     }
 

@@ -148,7 +148,7 @@ impl Kernel {
 
     /// Blocks the calling task until woken. Returns at once if it was woken since it last blocked.
     pub fn block(&self) {
-        let masked = irq::mask();
+        let _masked = irq::mask();
         let me = self.current();
         let blocks = self.with_task(me, |task| {
             task.is_blocked |= !std::mem::take(&mut task.woken);
@@ -158,13 +158,12 @@ impl Kernel {
             self.choose();
             self.with_task(me, |task| task.woken = false);
         }
-        drop(masked);
     }
 
     /// Makes a task ready. If its class (its priority) is higher than that of the task that its CPU
     /// runs, the woken task preempts the running one.
     pub fn wake(&self, id: TaskId) {
-        let masked = irq::mask();
+        let _masked = irq::mask();
         engine::charge(self.costs.wake);
         let target = self.with_task(id, |task| {
             task.woken = true;
@@ -192,7 +191,6 @@ impl Kernel {
             self.cpus[cpu.index()].queue.lock().push(class, id);
             self.request_choice(cpu, class);
         }
-        drop(masked);
     }
 
     /// Makes a CPU choose again, if it runs a task of lower class.
@@ -224,15 +222,13 @@ impl Kernel {
         let mine = &self.cpus[engine::here().index()];
         let cpu = engine::here();
         if mine.must_choose.get() && mine.current.get() != mine.idle.get() {
-            let masked = irq::mask();
+            let _masked = irq::mask();
             self.choose();
-            drop(masked);
         } else if !mine.must_choose.get() {
             // The CPU does not choose a task now, which would program the timer device, so program
             // it here. (An idle CPU programs it in the idle loop.)
-            let masked = irq::mask();
+            let _masked = irq::mask();
             self.settle(cpu);
-            drop(masked);
         }
     }
 
@@ -323,7 +319,7 @@ impl Kernel {
 
     /// Ends the current task: blocks it, and blocks it again whenever it is woken.
     fn exit(&self) {
-        let masked = irq::mask();
+        let _masked = irq::mask();
         loop {
             self.with_task(self.current(), |task| task.is_blocked = true);
             self.choose();
@@ -331,7 +327,6 @@ impl Kernel {
                 break;
             }
         }
-        drop(masked);
     }
 
     fn with_task<R>(&self, id: TaskId, f: impl FnOnce(&mut Task) -> R) -> Option<R> {

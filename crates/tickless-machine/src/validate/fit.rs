@@ -13,16 +13,6 @@ use super::{Scene, simulate};
 use crate::spec::{Origin, Parameter, Spec};
 use std::io;
 
-/// The measured times of five scenes (small concurrent benchmarks) on a real machine, in ns.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Measured {
-    pub transfer: f64,
-    pub transfer_and_add: f64,
-    pub transfer_ahead: f64,
-    pub round_trip: f64,
-    pub own_timer: f64,
-}
-
 const ROUNDS: u64 = 200;
 const NS_MAX: f64 = 1_000.0;
 /// The largest fraction of a transfer that its request may take. The line still has to travel from
@@ -31,21 +21,24 @@ const REQUEST_SHARE_MAX: f64 = 0.8;
 /// The number of steps of a bisection: enough to find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
 
-/// Finds the parameters that no program can measure alone, by simulating until scenes take as long.
-pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
+/// Finds the parameters that no program can measure alone, by simulating until scenes take as long
+/// as on the real machine: `measured` returns the times of [`Scene::FITTED`] there, in ns.
+pub fn fit(spec: &Spec, measured: impl Fn(Scene) -> f64) -> io::Result<Spec> {
     let unset = ["line.hold_ns", "line.request_share", "line.migrates", "line.overlap_ns"];
     let spec = unset.iter().fold(spec.clone(), |spec, key| fitted(&spec, key, 0.0));
-    let spec = solve(|ns| with_transfer(&spec, ns), Scene::Transfer, NS_MAX, measured.transfer)?;
-    let spec = with_migration(spec, measured.transfer_and_add)?;
-    let spec = with_overlap(spec, measured.transfer_ahead)?;
-    let spec = if simulate::play(&spec, Scene::PingPong, ROUNDS, 1)? < measured.round_trip {
+    let spec =
+        solve(|ns| with_transfer(&spec, ns), Scene::Transfer, NS_MAX, measured(Scene::Transfer))?;
+    let spec = with_migration(spec, measured(Scene::TransferAndAdd))?;
+    let spec = with_overlap(spec, measured(Scene::TransferAhead))?;
+    let round_trip = measured(Scene::PingPong);
+    let spec = if simulate::play(&spec, Scene::PingPong, ROUNDS, 1)? < round_trip {
         let with_hold = |ns| fitted(&spec, "line.hold_ns", ns);
-        solve(with_hold, Scene::PingPong, NS_MAX, measured.round_trip)?
+        solve(with_hold, Scene::PingPong, NS_MAX, round_trip)?
     } else {
         let without = |share: f64| fitted(&spec, "line.request_share", REQUEST_SHARE_MAX - share);
-        solve(without, Scene::PingPong, REQUEST_SHARE_MAX, measured.round_trip)?
+        solve(without, Scene::PingPong, REQUEST_SHARE_MAX, round_trip)?
     };
-    with_section(&spec, measured.own_timer)
+    with_section(&spec, measured(Scene::OwnTimer))
 }
 
 /// Returns the machine with the number, from 0 to `most`, at which the simulated scene takes

@@ -2,7 +2,7 @@
 
 use tickless_machine::machines;
 use tickless_machine::spec::{Origin, Parameter, Spec};
-use tickless_machine::validate::fit::{Measured, fit};
+use tickless_machine::validate::fit::fit;
 use tickless_machine::validate::{Scene, SideResult, per_operation, simulate};
 
 fn host() -> Spec {
@@ -35,14 +35,7 @@ fn fit_recovers_prices() {
         .into_iter()
         .fold(host(), |spec, (key, value)| fitted(spec, key, value));
         let takes = |scene| simulate::play(&real, scene, 200, 1).unwrap();
-        let seen = Measured {
-            transfer: takes(Scene::Transfer),
-            transfer_and_add: takes(Scene::TransferAndAdd),
-            transfer_ahead: takes(Scene::TransferAhead),
-            round_trip: takes(Scene::PingPong),
-            own_timer: takes(Scene::OwnTimer),
-        };
-        let fitted = fit(&host(), seen).unwrap();
+        let fitted = fit(&host(), takes).unwrap();
         let found = |key: &str| fitted.value(key);
         assert!((found("line.node_ns") / transfer - 1.0).abs() < 0.05, "{}", found("line.node_ns"));
         assert!((found("line.hold_ns") - hold).abs() < 5.0, "{}", found("line.hold_ns"));

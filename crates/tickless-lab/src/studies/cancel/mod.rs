@@ -16,14 +16,12 @@ pub const STUDY: Study = Study {
     name: "cancel",
     about: "A cancel that waits: look at every base, or at one",
     published: REPORT,
-    needs: &NEEDS,
+    needs: &["workload.hz", "workload.timers_per_tick", "workload.timer_work_ns"],
     cells: model::cells_of,
     sim: sim::run,
     live: live::run,
     checks: &[doctor::CANCELS],
 };
-
-const NEEDS: [&str; 3] = ["workload.hz", "workload.timers_per_tick", "workload.timer_work_ns"];
 
 const REPORT: PublishedReport = PublishedReport {
     mechanism: "A cancel that waits looks at one base",

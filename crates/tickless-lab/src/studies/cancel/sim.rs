@@ -1,6 +1,6 @@
 //! The simulated run of the study `cancel`: its figures, plots, answers and notes.
 
-use super::{NEEDS, model};
+use super::{STUDY, model};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::value;
@@ -10,8 +10,8 @@ use crate::text::grouped;
 use crate::{LabError, machines};
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
-    let big = sim::machine(request, "itanium2-32p", &NEEDS)?;
-    let small = sim::machine(request, "itanium2-4p", &NEEDS)?;
+    let big = sim::machine(request, "itanium2-32p", STUDY.needs)?;
+    let small = sim::machine(request, "itanium2-4p", STUDY.needs)?;
     let specs = if small == big { vec![&big] } else { vec![&big, &small] };
     let mut result = sim::begin("cancel", request, progress, &specs);
     match (sim::points(&mut result, request, &big)?, &request.machine) {

@@ -17,14 +17,12 @@ pub const STUDY: Study = Study {
     name: "clock",
     about: "A slow shared counter: everybody reads it, or one reads for all",
     published: REPORT,
-    needs: &NEEDS,
+    needs: &["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"],
     cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
     checks: &[doctor::SOURCE, doctor::CONTENTION, doctor::WATCHDOG],
 };
-
-const NEEDS: [&str; 3] = ["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"];
 
 const REPORT: PublishedReport = PublishedReport {
     mechanism: "One CPU reads a slow shared counter for all",

@@ -1,6 +1,6 @@
 //! The simulated run of the study `clock`: its figures, plots, answers and notes.
 
-use super::{NEEDS, STUDY, model};
+use super::{STUDY, model};
 use crate::LabError;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
@@ -10,8 +10,8 @@ use crate::studies::{Cell, Effort, Request, StudyResult};
 use crate::text::figure;
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
-    let small = sim::machine(request, "haswell-ex-4s", &NEEDS)?;
-    let big = sim::machine(request, "ivybridge-ex-16s", &NEEDS)?;
+    let small = sim::machine(request, "haswell-ex-4s", STUDY.needs)?;
+    let big = sim::machine(request, "ivybridge-ex-16s", STUDY.needs)?;
     let machines = if small == big { vec![&big] } else { vec![&small, &big] };
     let mut result = sim::begin("clock", request, progress, &machines);
     if let Some(cpus) = sim::points(&mut result, request, &big)? {

@@ -7,12 +7,13 @@
 //! earlier on average, with an unchanged maximum; for pinned probes, one on each CPU, nothing
 //! changes.
 
-use super::scene::{ExpiryWakes, Load, Probe, Scene, Taken};
+use super::plot_wakes;
+use super::scene::{ExpiryWakes, Scene, Taken};
 use crate::LabError;
 use crate::latency::Tally;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
-use crate::studies::plot::{Bar, Plot, Shape, Side};
+use crate::studies::plot::{Plot, Side};
 use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
@@ -38,16 +39,9 @@ fn circumstances(
     let duration = Duration::from_millis(request.effort.pick(150, 1_000, 10_000));
     let scenes: Vec<Scene> = CIRCUMSTANCES
         .iter()
-        .flat_map(|Circumstances { hz, load, probe, ways, .. }| {
-            ways.iter().map(|&way| Scene {
-                way,
-                hz: *hz,
-                load: *load,
-                probe: *probe,
-                phase: None,
-                duration,
-                seed: request.seed,
-            })
+        .flat_map(|&Circumstances { hz, is_busy, is_pinned, ways, .. }| {
+            let idle = |&way: &ExpiryWakes| Scene::idle(way, request.seed);
+            ways.iter().map(move |way| Scene { hz, is_busy, is_pinned, duration, ..idle(way) })
         })
         .collect();
     let mut taken =
@@ -61,14 +55,9 @@ fn circumstances(
 fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, LabError> {
     let turns = request.effort.turns(1, 2, 5);
     let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));
-    let scene = |phase_us, way| Scene {
-        way,
-        hz: 1_000,
-        load: Load::Idle,
-        probe: Probe::Unpinned,
-        phase: Some(Duration::from_micros(phase_us)),
-        duration,
-        seed: request.seed,
+    let scene = |phase_us, way| {
+        let phase = Some(Duration::from_micros(phase_us));
+        Scene { phase, duration, ..Scene::idle(way, request.seed) }
     };
     let scenes: Vec<Scene> =
         PHASES_US.iter().flat_map(|&us| BOTH.iter().map(move |&way| scene(us, way))).collect();
@@ -76,62 +65,35 @@ fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Take
     Ok(taken.chunks(BOTH.len()).map(<[Vec<Taken>]>::to_vec).collect())
 }
 
-pub struct Circumstances {
-    pub id: &'static str,
-    pub title: &'static str,
-    pub hz: u32,
-    pub load: Load,
-    pub probe: Probe,
-    pub ways: &'static [ExpiryWakes],
+#[derive(Clone, Copy)]
+struct Circumstances {
+    id: &'static str,
+    hz: u32,
+    is_busy: bool,
+    is_pinned: bool,
+    ways: &'static [ExpiryWakes],
 }
 
-pub const BOTH: &[ExpiryWakes] = &[ExpiryWakes::Before, ExpiryWakes::After];
+const BOTH: &[ExpiryWakes] = &[ExpiryWakes::Before, ExpiryWakes::After];
 
-pub const CIRCUMSTANCES: [Circumstances; 5] = [
-    Circumstances {
-        id: "1000hz.idle",
-        title: "1000 Hz idle",
-        hz: 1_000,
-        load: Load::Idle,
-        probe: Probe::Unpinned,
-        ways: &[ExpiryWakes::Before, ExpiryWakes::After, ExpiryWakes::Tickless],
-    },
-    Circumstances {
-        id: "1000hz.busy",
-        title: "1000 Hz busy",
-        hz: 1_000,
-        load: Load::Busy,
-        probe: Probe::Unpinned,
-        ways: BOTH,
-    },
-    Circumstances {
-        id: "1000hz.pinned",
-        title: "1000 Hz idle -S",
-        hz: 1_000,
-        load: Load::Idle,
-        probe: Probe::Pinned,
-        ways: BOTH,
-    },
-    Circumstances {
-        id: "250hz.idle",
-        title: "250 Hz idle",
-        hz: 250,
-        load: Load::Idle,
-        probe: Probe::Unpinned,
-        ways: BOTH,
-    },
-    Circumstances {
-        id: "250hz.busy",
-        title: "250 Hz busy",
-        hz: 250,
-        load: Load::Busy,
-        probe: Probe::Unpinned,
-        ways: BOTH,
-    },
+const IDLE: Circumstances = Circumstances {
+    id: "1000hz.idle",
+    hz: 1_000,
+    is_busy: false,
+    is_pinned: false,
+    ways: &[ExpiryWakes::Before, ExpiryWakes::After, ExpiryWakes::Tickless],
+};
+
+const CIRCUMSTANCES: [Circumstances; 5] = [
+    IDLE,
+    Circumstances { id: "1000hz.busy", is_busy: true, ways: BOTH, ..IDLE },
+    Circumstances { id: "1000hz.pinned", is_pinned: true, ways: BOTH, ..IDLE },
+    Circumstances { id: "250hz.idle", hz: 250, ways: BOTH, ..IDLE },
+    Circumstances { id: "250hz.busy", hz: 250, is_busy: true, ways: BOTH, ..IDLE },
 ];
 
 /// How long after a tick the probe (the measuring thread) wakes, where this phase is fixed.
-pub const PHASES_US: [u64; 4] = [0, 250, 500, 750];
+const PHASES_US: [u64; 4] = [0, 250, 500, 750];
 
 const FIGURES: [Column<Taken>; 9] = [
     ("ticks_per_s", "1/s", |taken| taken.ticks_per_s),
@@ -154,7 +116,6 @@ fn us(tally: &Tally, quantile: f64) -> f64 {
 
 /// Adds plots, figures, comparisons and answers. Results are by circumstance or phase, way, turn.
 pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
-    plots(study, compared);
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         for (way, taken) in here.ways.iter().zip(taken) {
             let id = format!("{}.{}", here.id, way.name());
@@ -162,34 +123,25 @@ pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Ve
         }
     }
     for (&phase_us, taken) in PHASES_US.iter().zip(phases) {
-        for (way, taken) in [ExpiryWakes::Before, ExpiryWakes::After].iter().zip(taken) {
+        for (way, taken) in BOTH.iter().zip(taken) {
             let id = format!("phase_{phase_us}us.{}", way.name());
             study.cells.extend(columns::cells(&id, &FIGURES[OF_PROBE], taken));
         }
     }
+    plots(study, compared);
     comparisons(study, compared);
     notes(study, compared);
     answers(study, compared);
 }
 
 fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
-    let bars = CIRCUMSTANCES.iter().zip(compared).filter(|(here, _)| here.id.ends_with(".idle"));
-    let bars = bars.flat_map(|(here, taken)| {
-        here.ways.iter().zip(taken).map(|(way, taken)| Bar {
-            name: format!("{}, {}", here.title.trim_end_matches(" idle"), way.name()),
-            side: side(*way),
-            value: Spread::of(taken.iter().map(|taken| taken.wakes_per_s)).median,
-        })
-    });
-    let shape = Shape::Bars { unit: "wakes/s", bars: bars.collect() };
-    let title = "Wakes of the expiry thread, each second and CPU";
-    study.plots.push(Plot::new("wakes", title, shape));
-    for (id, at) in [("late_idle", 0), ("late_busy", 1)] {
+    plot_wakes(study, "idle");
+    for (id, what, at) in [("late_idle", "idle", 0), ("late_busy", "busy", 1)] {
         let (here, taken) = (&CIRCUMSTANCES[at], &compared[at]);
         let sums: Vec<Tally> = taken.iter().map(|taken| sum(taken)).collect();
         let ways: Vec<(&str, Side, &Tally)> =
             here.ways.iter().zip(&sums).map(|(way, sum)| (way.name(), side(*way), sum)).collect();
-        let title = format!("{}: how late the probe woke", here.title);
+        let title = format!("1000 Hz {what}: how late the probe woke");
         study.plots.push(Plot::of_lateness(id, title, &ways));
     }
 }

@@ -6,7 +6,8 @@ pub mod model;
 mod scene;
 mod sim;
 
-use super::Study;
+use super::plot::{Bar, Plot, Shape, Side};
+use super::{Study, StudyResult};
 use crate::studies::published::{
     Entry, Headline, PUBLISHED, PublishedReport, Results, Table, published, row, table,
 };
@@ -15,14 +16,12 @@ pub const STUDY: Study = Study {
     name: "deferred",
     about: "The expiry thread: wake it on every tick, or when something expired",
     published: REPORT,
-    needs: &NEEDS,
+    needs: &["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"],
     cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
     checks: &[doctor::SOFTIRQ, doctor::EMPTY_SOFTIRQS, doctor::IDLE_TICKS, doctor::TICK_WAKERS],
 };
-
-const NEEDS: [&str; 3] = ["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"];
 
 const REPORT: PublishedReport = PublishedReport {
     mechanism: "The expiry thread is woken when something expired",
@@ -45,6 +44,23 @@ const REPORT: PublishedReport = PublishedReport {
     plots: ["wakes", "late_idle"],
     tables,
 };
+
+/// Adds a plot of how often the expiry thread is woken. `place` is the part of the figures' names
+/// between the tick rate and the way of waking.
+fn plot_wakes(study: &mut StudyResult, place: &str) {
+    let mut bars = Vec::new();
+    for hz in [1_000, 250] {
+        for (name, side) in
+            [("before", Side::Before), ("after", Side::After), ("tickless", Side::Beside)]
+        {
+            if let Some(cell) = study.cell(&format!("{hz}hz.{place}.{name}.wakes_per_s")) {
+                bars.push(Bar { name: format!("{hz} Hz, {name}"), side, value: cell.value });
+            }
+        }
+    }
+    let title = "Wakes of the expiry thread, each second and CPU";
+    study.plots.push(Plot::new("wakes", title, Shape::Bars { unit: "wakes/s", bars }));
+}
 
 fn tables(results: &Results<'_>) -> Vec<Table> {
     let sim = |id: &str| [1_000, 250].map(|hz| results.sim(&format!("{hz}hz.{id}")));

@@ -43,24 +43,14 @@ impl ExpiryWakes {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Load {
-    Idle,
-    Busy,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Probe {
-    Unpinned,
-    /// One pinned thread on each CPU, as with cyclictest's `-S`.
-    Pinned,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scene {
     pub way: ExpiryWakes,
     pub hz: u32,
-    pub load: Load,
-    pub probe: Probe,
+    /// A thread on each CPU never waits.
+    pub is_busy: bool,
+    /// The probe is one pinned thread on each CPU, as with cyclictest's `-S`, instead of a thread
+    /// on any CPU.
+    pub is_pinned: bool,
     /// How long after a tick of 1 ms the probe wakes; `None` for an arbitrary time.
     pub phase: Option<Duration>,
     pub duration: Duration,
@@ -90,6 +80,12 @@ const SPREAD_MS: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scene {
+    /// Returns the scene of an idle machine, with a tick of 1 ms and an unpinned probe.
+    pub const fn idle(way: ExpiryWakes, seed: u64) -> Scene {
+        let (phase, duration) = (None, Duration::ZERO);
+        Scene { way, hz: 1_000, is_busy: false, is_pinned: false, phase, duration, seed }
+    }
+
     /// Starts the timers and the load, and measures when the drivers have settled.
     pub fn play(&self) -> Result<Taken, LabError> {
         let tick = self.tick();
@@ -108,12 +104,9 @@ impl Scene {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let stop = &stop;
-            let hogs: Vec<_> = match self.load {
-                Load::Idle => Vec::new(),
-                Load::Busy => {
-                    cpus().into_iter().map(|cpu| scope.spawn(move || hog(cpu, stop))).collect()
-                }
-            };
+            let busy = if self.is_busy { cpus() } else { Vec::new() };
+            let hogs: Vec<_> =
+                busy.into_iter().map(|cpu| scope.spawn(move || hog(cpu, stop))).collect();
             settle(2 * bases);
             let taken = self.watch(&timers, &late);
             stop.store(true, Ordering::Relaxed);
@@ -146,14 +139,12 @@ impl Scene {
         })
     }
 
-    /// Returns how the probe sleeps: one thread on any CPU, or one bound to each CPU.
+    /// Returns how the probe sleeps.
     fn plan(&self) -> Plan {
+        let pinned = || cpus().into_iter().map(Some).collect();
         Plan {
             interval: INTERVAL,
-            threads: match self.probe {
-                Probe::Unpinned => vec![None],
-                Probe::Pinned => cpus().into_iter().map(Some).collect(),
-            },
+            threads: if self.is_pinned { pinned() } else { vec![None] },
             slack_ns: 1,
             until: Until { loops: None, duration: Some(self.duration) },
             phase: self.phase,
@@ -228,8 +219,7 @@ mod tests {
 
     fn play(way: ExpiryWakes) -> Taken {
         let duration = Duration::from_millis(300);
-        let (load, probe) = (Load::Idle, Probe::Unpinned);
-        Scene { way, hz: 1_000, load, probe, phase: None, duration, seed: 1 }.play().unwrap()
+        Scene { duration, ..Scene::idle(way, 1) }.play().unwrap()
     }
 
     /// Goal: with the replaced behaviour, ticks wake the expiry thread, mostly without a due timer.

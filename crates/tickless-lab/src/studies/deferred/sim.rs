@@ -1,28 +1,17 @@
 //! The simulated run of the study `deferred`: its figures, plots, answers and notes.
 
-use super::{NEEDS, STUDY, model};
+use super::{STUDY, model, plot_wakes};
 use crate::LabError;
 use crate::progress::Progress;
-use crate::studies::plot::{Bar, Plot, Shape, Side};
 use crate::studies::sim::{self, shown};
 use crate::studies::{Request, StudyResult};
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     sim::reject_cpus(request, "deferred")?;
-    let spec = sim::machine(request, "atom-e3825", &NEEDS)?;
+    let spec = sim::machine(request, "atom-e3825", STUDY.needs)?;
     let mut result = sim::begin("deferred", request, progress, &[&spec]);
     sim::add(&mut result, request, model::cells(&spec, model::SIDES))?;
-    let mut bars = Vec::new();
-    for hz in [1_000, 250] {
-        for (name, side) in [("before", Side::Before), ("after", Side::After)] {
-            let id = format!("{hz}hz.unbound.{name}.wakes_per_s");
-            let name = format!("{hz} Hz, {name}");
-            bars.push(Bar { name, side, value: result.value(&id) });
-        }
-    }
-    let title = "Wakes of the expiry thread, each second and CPU";
-    let shape = Shape::Bars { unit: "wakes/s", bars };
-    result.plots.push(Plot::new("wakes", title, shape));
+    plot_wakes(&mut result, "unbound");
     answers(&mut result);
     // No parameter of this machine is fitted, so there is nothing to fit again.
     sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), STUDY.cells);

@@ -19,14 +19,12 @@ pub const STUDY: Study = Study {
     name: "phase",
     about: "Two groups with a CPU quota: refill them together, or half a period apart",
     published: REPORT,
-    needs: &NEEDS,
+    needs: &["workload.hz", "workload.work_s"],
     cells: model::cells,
     sim: sim::run,
     live: live::run,
     checks: &[doctor::THROTTLED, doctor::QUOTAS, doctor::ALIGNED],
 };
-
-const NEEDS: [&str; 2] = ["workload.hz", "workload.work_s"];
 
 const REPORT: PublishedReport = PublishedReport {
     mechanism: "Timers of one period are interleaved by their first expiry",

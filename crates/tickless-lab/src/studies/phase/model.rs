@@ -59,11 +59,12 @@ impl GroupPlan {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     pub seconds: f64,
     pub watts: f64,
     pub joules: f64,
+    pub windows: Vec<Windows>,
     pub digest: u64,
 }
 
@@ -215,16 +216,8 @@ struct SimGroup {
     left: Shared<u16>,
 }
 
+/// Simulates the groups' work to its end.
 pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
-    Ok(run_watched(spec, plans)?.0)
-}
-
-pub fn windows(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Vec<Windows>> {
-    Ok(run_watched(spec, plans)?.1)
-}
-
-/// Simulates the groups' work to its end. Also returns when each group ran.
-fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Windows>)> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
     let config = Config {
@@ -279,7 +272,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     let windows = windows.collect();
     let watts = joules / machine_seconds.max(1e-9);
     let joules = joules / SHARE;
-    Ok((Outcome { seconds, watts, joules, digest }, windows))
+    Ok(Outcome { seconds, watts, joules, windows, digest })
 }
 
 fn new_group(plan: GroupPlan, first: Ns) -> io::Result<Rc<SimGroup>> {

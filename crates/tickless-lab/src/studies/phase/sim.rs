@@ -1,6 +1,6 @@
 //! The simulated run of the study `phase`: its figures, plots, answers and notes.
 
-use super::NEEDS;
+use super::STUDY;
 use super::model::{self, GroupPlan};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Lane, Line, Plot, Shape, Side, merged};
@@ -13,7 +13,7 @@ use tickless_machine::spec::Spec;
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     sim::reject_cpus(request, "phase")?;
-    let spec = sim::machine(request, "power10-core", &NEEDS)?;
+    let spec = sim::machine(request, "power10-core", STUDY.needs)?;
     let mut result = sim::begin("phase", request, progress, &[&spec]);
     sim::add(&mut result, request, model::cells(&spec))?;
     if request.machine.is_none() {
@@ -63,7 +63,7 @@ fn plot_period(result: &mut StudyResult, spec: &Spec) -> io::Result<()> {
     for (name, side, phase) in
         [("aligned", Side::Before, Phase::Aligned), ("spread", Side::After, Phase::Spread)]
     {
-        let groups = model::windows(spec, &model::pair(phase))?;
+        let groups = model::run(spec, &model::pair(phase))?.windows;
         let origin_ns = groups.first().map_or(0, |group| group.first_refill.0);
         for (number, group) in groups.iter().enumerate() {
             let windows = merged(group.ran.iter().map(|(from, to)| (from.0, to.0)).collect());

@@ -8,10 +8,11 @@
 //! thread, a write is a system call that wakes the thread.
 
 use super::ping_pong::{Guard, Plan, Taken};
+use super::plot_writes;
 use crate::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
-use crate::studies::plot::{Axis, Bar, Line, Plot, Shape, Side};
+use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
@@ -68,7 +69,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     }
     let find = |id: &str| Some(&taken[variants.iter().position(|variant| variant.id == id)?][..]);
     ["", "two_cpus."].iter().for_each(|prefix| gaps(&mut study, prefix, &find));
-    writes_plot(&mut study);
+    plot_writes(&mut study);
     study.notes.push(how(&variants, trips));
     density(&mut study, request, progress, variants[0].cpus)?;
     Ok(study)
@@ -120,18 +121,6 @@ fn gaps<'a>(study: &mut StudyResult, prefix: &str, find: &dyn Fn(&str) -> Option
         let cell = Cell::live(id, "x", Spread::of_ratios(&real(slow), &real(fast)));
         study.cells.push(Cell { published: published.filter(|_| prefix.is_empty()), ..cell });
     }
-}
-
-fn writes_plot(study: &mut StudyResult) {
-    let bar = |(name, side): (&str, Side)| Bar {
-        name: name.replace('_', "-"),
-        side,
-        value: study.value(&format!("{name}.device_writes_per_round_trip")),
-    };
-    let bars =
-        [("eager", Side::Before), ("restart_aware", Side::Beside), ("lazy", Side::After)].map(bar);
-    let shape = Shape::Bars { unit: "writes per round trip", bars: bars.to_vec() };
-    study.plots.push(Plot::new("writes", "Device writes per round trip", shape));
 }
 
 fn how(variants: &[Variant], trips: u32) -> String {

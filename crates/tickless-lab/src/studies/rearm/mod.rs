@@ -7,7 +7,8 @@ pub mod model;
 mod ping_pong;
 mod sim;
 
-use super::Study;
+use super::plot::{Bar, Plot, Shape, Side};
+use super::{Study, StudyResult};
 use crate::studies::published::{
     Entry, Headline, LIVE, PublishedReport, Results, Row, SIMULATED, Table, published, row, table,
 };
@@ -16,15 +17,12 @@ pub const STUDY: Study = Study {
     name: "rearm",
     about: "Removing the first timer: program the event device, or not",
     published: REPORT,
-    needs: &NEEDS,
+    needs: &["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"],
     cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
     checks: &[doctor::WRITES, doctor::REMOVALS],
 };
-
-const NEEDS: [&str; 4] =
-    ["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"];
 
 const REPORT: PublishedReport = PublishedReport {
     mechanism: "Removing a timer does not program the event device",
@@ -57,6 +55,18 @@ const EAGER: [[&str; 9]; 3] = [
     ["0.033", "0.031", "0.048", "0.436", "0.022", "0.005", "0.014", "0.014", "0.075"],
     ["3.119", "2.940", "3.185", "4.023", "3.053", "3.152", "3.054", "3.124", "3.206"],
 ];
+
+fn plot_writes(study: &mut StudyResult) {
+    let bar = |(name, side): (&str, Side)| Bar {
+        name: name.replace('_', "-"),
+        side,
+        value: study.value(&format!("{name}.device_writes_per_round_trip")),
+    };
+    let bars =
+        [("eager", Side::Before), ("restart_aware", Side::Beside), ("lazy", Side::After)].map(bar);
+    let shape = Shape::Bars { unit: "writes per round trip", bars: bars.to_vec() };
+    study.plots.push(Plot::new("writes", "Device writes per round trip", shape));
+}
 
 fn tables(results: &Results<'_>) -> Vec<Table> {
     let mut rows = Vec::new();

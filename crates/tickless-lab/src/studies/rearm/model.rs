@@ -142,14 +142,12 @@ const WRITES: &str = "writes";
 /// happen on both CPUs.
 const WRITES_EAGER: f64 = 8.0;
 
-#[derive(Default)]
-struct Notes {
-    began: Shared<Ps>,
-    ended: Shared<Ps>,
-    before: Shared<DeviceCounts>,
-    after: Shared<DeviceCounts>,
-    ran_before: Shared<u64>,
-    ran_after: Shared<u64>,
+/// What the counters show at a time: after the warm-up or at the end.
+#[derive(Clone, Copy, Default)]
+struct Note {
+    at: Ps,
+    device: DeviceCounts,
+    ran: u64,
 }
 
 /// Simulates two tasks that wake each other through pipes, after a tenth of the rounds as warm-up.
@@ -169,8 +167,8 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = spec.time("workload.pipe_ns");
-    let [there, back] = [(); 2].map(|()| Rc::new(Pipe::new(&kernel, work)));
-    let notes = Rc::new(Notes::default());
+    let [there, back] = [(); 2].map(|()| Rc::new(Pipe::new(&kernel, work, u64::MAX)));
+    let notes: Rc<[Shared<Note>; 2]> = Rc::default();
     let warm = rounds / 10;
     let tasks = Rc::new(Shared::new(None));
     let watchdog = millis("workload.watchdog_ms");
@@ -190,19 +188,19 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         let (kernel, notes, tasks) = (Rc::clone(&kernel), Rc::clone(&notes), Rc::clone(&tasks));
         let (there, back, far) = (Rc::clone(&there), Rc::clone(&back), Rc::clone(&far[0]));
         move || {
+            let note = |place: usize| {
+                let (device, ran) = (device_counts(&kernel, cpus), ran(&kernel, tasks.get()));
+                notes[place].set(Note { at: engine::clock(), device, ran });
+            };
             arm(&far);
             for round in 0..warm + rounds {
                 if round == warm {
-                    notes.before.set(device_counts(&kernel, cpus));
-                    notes.ran_before.set(ran(&kernel, tasks.get()));
-                    notes.began.set(engine::clock());
+                    note(0);
                 }
                 there.write();
                 back.read();
             }
-            notes.ended.set(engine::clock());
-            notes.after.set(device_counts(&kernel, cpus));
-            notes.ran_after.set(ran(&kernel, tasks.get()));
+            note(1);
             engine::stop();
         }
     };
@@ -219,10 +217,11 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
     tasks.set(Some([one, other]));
     machine.run(Ns::from_secs(60));
     machine.finish();
-    let took = notes.ended.get() - notes.began.get();
-    let counts = notes.after.get().since(notes.before.get());
+    let [before, after] = [notes[0].get(), notes[1].get()];
+    let took = after.at - before.at;
+    let counts = after.device.since(before.device);
     let each = f64::from(rounds);
-    let on_cpu = (notes.ran_after.get() - notes.ran_before.get()) as f64;
+    let on_cpu = (after.ran - before.ran) as f64;
     Ok(Outcome {
         us: took.as_ns_f64() / 1e3 / each,
         writes: counts.writes as f64 / each,

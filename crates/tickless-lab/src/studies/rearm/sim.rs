@@ -1,30 +1,18 @@
 //! The simulated run of the study `rearm`: its figures, plots, answers and notes.
 
-use super::{NEEDS, STUDY, model};
+use super::{STUDY, model, plot_writes};
 use crate::LabError;
 use crate::progress::Progress;
-use crate::studies::plot::{Bar, Plot, Shape, Side};
 use crate::studies::sim::{self, SEED_UNUSED, shown};
 use crate::studies::{Request, StudyResult};
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     sim::reject_cpus(request, "rearm")?;
-    let spec = sim::machine(request, "x5675-2s", &NEEDS)?;
+    let spec = sim::machine(request, "x5675-2s", STUDY.needs)?;
     let mut result = sim::begin("rearm", request, progress, &[&spec]);
     sim::add(&mut result, request, model::cells(&spec, model::SIDES))?;
     sim::add_sensitivity(&mut result, request, &spec, model::refit, STUDY.cells);
-    let bar = |(name, id, side): (&str, &str, Side)| Bar {
-        name: name.to_string(),
-        side,
-        value: result.value(&format!("{id}.device_writes_per_round_trip")),
-    };
-    let bars = [
-        ("eager", "eager", Side::Before),
-        ("restart-aware", "restart_aware", Side::Beside),
-        ("lazy", "lazy", Side::After),
-    ];
-    let shape = Shape::Bars { unit: "writes per round trip", bars: bars.map(bar).to_vec() };
-    result.plots.push(Plot::new("writes", "Device writes per round trip", shape));
+    plot_writes(&mut result);
     answers(&mut result);
     result.notes.push(
         "Half of the eager policy's eight writes per round trip are made while the other CPU \

@@ -18,14 +18,12 @@ pub const STUDY: Study = Study {
     name: "server",
     about: "A server that steals work: timers of each CPU, or of all",
     published: REPORT,
-    needs: &NEEDS,
+    needs: &["os.futex_ns", "os.membarrier_ns", "os.membarrier_cpu_ns"],
     cells: sim::cells_of,
     sim: sim::run,
     live: live::run,
     checks: &[],
 };
-
-const NEEDS: [&str; 3] = ["os.futex_ns", "os.membarrier_ns", "os.membarrier_cpu_ns"];
 
 const REPORT: PublishedReport = PublishedReport {
     mechanism: "Each CPU has its own base, lock and memory",

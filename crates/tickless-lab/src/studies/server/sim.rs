@@ -1,6 +1,6 @@
 //! The simulated run of the study `server`: its figures, plots, answers and notes.
 
-use super::NEEDS;
+use super::STUDY;
 use super::contenders::Contender::{self, Fixed, Heaps, Mutex, Ours, Shards, Unbiased};
 use super::model::{self, Case, Outcome};
 use crate::LabError;
@@ -33,7 +33,7 @@ const COLUMNS: [Column<Outcome>; 5] = [
 ];
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
-    let spec = sim::machine(request, "ivybridge-ex-16s", &NEEDS)?;
+    let spec = sim::machine(request, "ivybridge-ex-16s", STUDY.needs)?;
     let mut result = sim::begin("server", request, progress, &[&spec]);
     let usual = request.effort.pick(
         &[2, 30][..],
