@@ -7,9 +7,8 @@
 //! removes them when the process ends.
 
 use crate::error::CountError;
-use crate::period::Vote;
 use crate::process::Names;
-use crate::snapshot::{Counts, DISTANCES, Distances, Family, Row, Snapshot, Source};
+use crate::snapshot::{Counts, DISTANCES, Distances, Family, Row, Snapshot, Source, Vote};
 use aya::maps::{Array, MapData, MapError};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::sys::{Stats, enable_stats};

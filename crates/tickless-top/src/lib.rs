@@ -23,11 +23,9 @@
 
 mod ebpf;
 mod error;
-mod period;
 mod process;
 pub mod snapshot;
 pub mod table;
 
 pub use ebpf::Ebpf;
 pub use error::CountError;
-pub use period::Vote;

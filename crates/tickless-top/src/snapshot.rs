@@ -1,6 +1,5 @@
 //! The counts until some time.
 
-use crate::period::Vote;
 use serde::Serialize;
 use tickless_core::time::Ns;
 
@@ -115,6 +114,38 @@ pub struct Row {
     pub function: String,
     pub family: Family,
     pub counts: Counts,
+}
+
+/// A majority vote over the distances between successive deadlines, which shows whether a timer or
+/// a sleeping thread expires periodically, without keeping its history. The eBPF programs vote.
+///
+/// One distance is the candidate. It gains a vote with each distance that differs from it by at most
+/// a 32nd, and loses one with each other distance. When it has no votes left, the next other
+/// distance becomes the candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Vote {
+    pub period: u64,
+    pub votes: u64,
+    /// How many distances equalled the candidate, including the one that became the candidate.
+    pub hits: u64,
+    /// How many distances were counted, beginning with the one that became the candidate.
+    pub distances: u64,
+    /// The deadline of the last expiry, in nanoseconds on the timer's clock; 0 for none.
+    pub last: u64,
+}
+
+/// The candidate is a period only if at least so many distances equalled it.
+const HITS_MIN: u64 = 4;
+
+/// The candidate is a period only if at least this percentage of the distances equalled it.
+const HITS_PERCENT: u64 = 90;
+
+impl Vote {
+    /// Returns the candidate if nearly all distances equal it; `None` if there is no period.
+    pub fn period(&self) -> Option<u64> {
+        let is_one = self.hits >= HITS_MIN && self.hits * 100 >= self.distances * HITS_PERCENT;
+        is_one.then_some(self.period)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

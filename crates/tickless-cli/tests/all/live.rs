@@ -1,9 +1,7 @@
 //! Helpers of tests that use the machine's own kernel.
 
 use crate::run::{Ended, interrupted, program};
-use std::fmt::Display;
-use std::fs::{self, OpenOptions};
-use std::io::{Write, stderr};
+use std::fs;
 use std::os::unix::{fs::MetadataExt, process::CommandExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +11,9 @@ use std::time::{Duration, Instant};
 use tickless_lab::measure::{be_urgent, cpus, stay_on};
 use tickless_trace::record::Tracefs;
 
-/// Reports that the test of this thread did not run, and why, to the terminal and to the gate. The
-/// test harness would hide the output of a test that passes.
-pub fn skip(why: impl Display) {
-    let thread = std::thread::current();
-    let line = format!("SKIPPED: {}: {why}\n", thread.name().unwrap_or_default());
-    let _ = stderr().write_all(line.as_bytes());
-    if let Some(path) = std::env::var_os("CI_SKIPPED")
-        && let Ok(mut file) = OpenOptions::new().append(true).open(path)
-    {
-        let _ = file.write_all(line.as_bytes());
-    }
-}
+#[path = "../../../tickless-trace/tests/support/skip.rs"]
+mod skip;
+pub use skip::skip;
 
 pub fn tracefs() -> Option<Tracefs> {
     Tracefs::find().map_err(skip).ok()

@@ -13,24 +13,6 @@ pub struct Machine {
     pub error: Option<String>,
 }
 
-/// The numbers that describe one machine's use of timers. Rates are for each CPU and second.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct Figures {
-    pub cpus: u16,
-    pub seconds: f64,
-    pub device_writes_per_cpu_s: f64,
-    pub wakeups_per_cpu_s: f64,
-    pub spurious_wakeups_per_cpu_s: f64,
-    pub eager_saves_percent: f64,
-    pub lazy_saves_percent: f64,
-    pub restart_aware_saves_percent: f64,
-    pub lazy_adds_wakeups_per_cpu_s: f64,
-    pub armed_per_cpu_s: f64,
-    pub cancelled_percent: f64,
-    pub arms_most: String,
-    pub arms_most_percent: f64,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     pub name: &'static str,
@@ -39,8 +21,19 @@ pub struct Figure {
     pub of: fn(&Figures) -> f64,
 }
 
+/// Declares [`Figures`], and [`FIGURES`] with the numbers that are compared between machines.
 macro_rules! figures {
     ($($name:ident, $unit:literal, $about:literal;)*) => {
+        /// The numbers that describe one machine's use of timers. Rates are for each CPU and second.
+        #[derive(Clone, PartialEq, Debug, Default, Serialize)]
+        pub struct Figures {
+            pub cpus: u16,
+            pub seconds: f64,
+            $(pub $name: f64,)*
+            pub arms_most: String,
+            pub arms_most_percent: f64,
+        }
+
         pub const FIGURES: &[Figure] = &[$(Figure {
             name: stringify!($name),
             unit: $unit,

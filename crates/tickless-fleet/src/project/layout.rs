@@ -5,7 +5,7 @@ use super::steps::{Sequence, Steps};
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_machine::random::Random;
-use tickless_trace::replay::streams::{Arming, Streams};
+use tickless_trace::replay::streams::{Start, Streams};
 
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -27,7 +27,7 @@ struct Part {
     /// The lists of operations that this CPU performs. For each: the simulated CPU that owns the
     /// timers of these operations, and the index of the list (`Strand`) in that CPU's `Home`.
     strands: Vec<(CpuId, usize)>,
-    pending: Vec<(u32, Arming)>,
+    pending: Vec<(u32, Start)>,
 }
 
 /// The simulated clock begins at the trace's time modulo this many ticks. That keeps simulated time
@@ -107,7 +107,7 @@ impl Layout {
         Steps::new(self, self.part(cpu).strands.iter().map(sequence).collect())
     }
 
-    pub(super) fn pending(&self, home: CpuId) -> &[(u32, Arming)] {
+    pub(super) fn pending(&self, home: CpuId) -> &[(u32, Start)] {
         &self.part(home).pending
     }
 
@@ -160,7 +160,7 @@ impl Layout {
 }
 
 /// Returns the slots of the timers that are pending at a time, each with its arming.
-fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Arming)> {
+fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Start)> {
     let timers = &streams.homes[source.index()];
     let pending = streams.pending(source, at).into_iter();
     let slot = |(timer, arming)| Some((timers.binary_search(&timer).ok()? as u32, arming));

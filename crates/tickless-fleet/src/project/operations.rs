@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
-use tickless_trace::replay::streams::{Arming, Event, Family, Streams, What};
+use tickless_trace::replay::streams::{Event, Family, Start, Streams, What};
 
 /// If the simulation has not fired a timer this long after its recorded expiry, the timer is
 /// cancelled or armed again, as its recorded callback did.
@@ -22,7 +22,7 @@ pub(super) struct Home {
 pub(super) struct Timer {
     pub(super) family: Family,
     /// The recorded expiries in order, each with the arming if its callback restarted the timer.
-    pub(super) expiries: Vec<(Ns, Option<Arming>)>,
+    pub(super) expiries: Vec<(Ns, Option<Start>)>,
 }
 
 /// The operations that one CPU of the trace performed on the timers of one home CPU.

@@ -24,7 +24,7 @@ use tickless_machine::shared_clock::SharedClock;
 use tickless_machine::spec::Spec;
 use tickless_machine::{cpu, size::sized};
 use tickless_trace::replay::ReplayPolicy;
-use tickless_trace::replay::streams::{Arming, Family, Streams, What};
+use tickless_trace::replay::streams::{Family, Start, Streams, What};
 
 /// Runs a trace once, on a simulated machine in which operations cost as much time as on `like`,
 /// and which has the requested number of CPUs. Takes some microseconds for each operation, on one
@@ -242,7 +242,7 @@ impl Run {
     }
 
     /// Arms a timer. A precise one first reads the clock, as the kernel does.
-    fn arm(&self, home: CpuId, slot: u32, arming: Arming) {
+    fn arm(&self, home: CpuId, slot: u32, arming: Start) {
         let window = self.window(home, arming);
         let pinned = Some(self.layout.partner(home, arming.base));
         let options = Options { pinned, wakes: arming.wakes, ..Options::default() };
@@ -270,7 +270,7 @@ impl Run {
         self.counts.borrow_mut().cancel_wait += waited;
     }
 
-    fn window(&self, home: CpuId, Arming { window, .. }: Arming) -> Window {
+    fn window(&self, home: CpuId, Start { window, .. }: Start) -> Window {
         Window::new(self.layout.moved(home, window.soft), self.layout.moved(home, window.hard))
     }
 

@@ -5,7 +5,6 @@ use rustix::thread::{
 };
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::collections::{HashMap, HashSet};
-use std::fmt::Display;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -21,19 +20,10 @@ use tickless_trace::Trace;
 use tickless_trace::read::{Context, Event, NameId, Record, TimerAddr};
 use tickless_trace::record::{Options, Recording, Tracefs};
 
+use crate::skip::skip;
+
 /// One test runs at a time, because the comparison includes all CPUs.
 pub static TURN: Mutex<()> = Mutex::new(());
-
-/// Reports why a test did not run, also to the gate.
-pub fn skip(test: &str, why: &dyn Display) {
-    let line = format!("SKIPPED: {test}: {why}\n");
-    let _ = std::io::stderr().write_all(line.as_bytes());
-    if let Some(path) = std::env::var_os("CI_SKIPPED")
-        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path)
-    {
-        let _ = file.write_all(line.as_bytes());
-    }
-}
 
 /// The threads of this process that have run.
 static THREADS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
@@ -188,10 +178,9 @@ fn agrees(what: &str, recorded: u64, [least, most]: [u64; 2]) -> bool {
 #[test]
 fn counts_agree_with_a_recording() {
     let _turn = TURN.lock();
-    const NAME: &str = "counts_agree_with_a_recording";
     let mut ebpf = match Ebpf::start() {
         Ok(ebpf) => ebpf,
-        Err(error) => return skip(NAME, &error),
+        Err(error) => return skip(error),
     };
     let allowed = sched_getaffinity(None).unwrap();
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
@@ -203,7 +192,7 @@ fn counts_agree_with_a_recording() {
                 .and_then(|tracefs| Recording::prepare(tracefs, &Options::default(), None));
             let recording = match recording {
                 Ok(recording) => recording,
-                Err(error) => return skip(NAME, &error),
+                Err(error) => return skip(error),
             };
             let (rest, writes) = compare(cpu, &mut ebpf, &recording);
             writes_agree |= writes;
@@ -269,7 +258,7 @@ fn a_sleeper_has_a_period() {
     let _turn = TURN.lock();
     let mut source = match Ebpf::start() {
         Ok(source) => source,
-        Err(error) => return skip("a_sleeper_has_a_period", &error),
+        Err(error) => return skip(error),
     };
     let before = source.snapshot().unwrap();
     // Absolute times keep the period on a busy machine, which makes sleeps late.

@@ -1,6 +1,7 @@
 //! A killed source leaves nothing in the kernel.
 
-use crate::agreement::{TURN, skip};
+use crate::agreement::TURN;
+use crate::skip::skip;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -44,7 +45,7 @@ fn a_killed_source_leaves_no_programs() {
         }
     }
     if let Err(error) = source {
-        return skip(NAME, &error);
+        return skip(error);
     }
     let before = left_in_bpffs();
     let mut child = Command::new(std::env::current_exe().unwrap())

@@ -7,3 +7,6 @@
 mod agreement;
 mod killed;
 mod tables;
+
+#[path = "../../../tickless-trace/tests/support/skip.rs"]
+mod skip;

@@ -1,8 +1,7 @@
 //! Tables between snapshots: differences, groups, order, periods. Pure.
 
 use tickless_core::time::Ns;
-use tickless_top::Vote;
-use tickless_top::snapshot::{Counts, Family, Row, Snapshot, Source};
+use tickless_top::snapshot::{Counts, Family, Row, Snapshot, Source, Vote};
 use tickless_top::table::{By, Sort, Table, between};
 
 fn row(pid: u32, process: &str, function: &str, family: Family, arms: u64, cancels: u64) -> Row {
@@ -47,10 +46,6 @@ fn snapshots() -> (Snapshot, Snapshot) {
     (before, after)
 }
 
-fn names(table: &Table) -> Vec<&str> {
-    table.rows.iter().map(|row| row.process.as_str()).collect()
-}
-
 #[test]
 fn a_table_has_the_differences() {
     let (before, after) = snapshots();
@@ -81,14 +76,15 @@ fn a_table_has_the_differences() {
 fn rows_are_sorted_and_filtered() {
     let (before, after) = snapshots();
     let mut table = between(&before, &after, By::Process);
-    table.sort(Sort::Process);
-    assert_eq!(names(&table), ["db", "web"]);
-    table.sort(Sort::Gone);
-    assert_eq!(names(&table), ["web", "db"]);
-    table.sort(Sort::Fired);
-    assert_eq!(names(&table), ["web", "db"]);
-    table.sort(Sort::Ahead);
-    assert_eq!(names(&table), ["web", "db"]);
+    for (by, names) in [
+        (Sort::Process, ["db", "web"]),
+        (Sort::Gone, ["web", "db"]),
+        (Sort::Fired, ["web", "db"]),
+        (Sort::Ahead, ["web", "db"]),
+    ] {
+        table.sort(by);
+        assert!(table.rows.iter().map(|row| &row.process).eq(names), "{by:?}");
+    }
     for (text, left) in [("we", 1), ("9", 1), ("fb", 1), ("none", 0), ("b", 2)] {
         let mut few = table.clone();
         few.filter(text);

@@ -44,10 +44,9 @@ pub enum Cause {
     UnreadableField { event: EventKind, field: &'static str },
     #[error("the last line has no line end, so its numbers may be short; line skipped")]
     LastLineCut,
+    /// All lines with such events are one problem, which has the first name.
     #[error("{name} is no timer event; line skipped")]
     UnknownEvent { name: Box<str> },
-    #[error("other events that are no timer events")]
-    MoreUnknownEvents,
     #[error(
         "the time is not in seconds; line skipped. \
          Record with `echo mono > trace_clock` (trace-cmd -C mono)"
@@ -112,7 +111,7 @@ pub enum Cause {
     #[error(
         "the kernel recorded nothing of what CPU {}'s idle thread does, though it stopped its \
          tick: armings, cancels, device writes and idle states are missing there. Boot the \
-         machine anew, or look with `tickless top --source ebpf`",
+         machine anew, or look with `tickless top`",
         cpu.0
     )]
     IdleNotRecorded { cpu: CpuId },
@@ -158,15 +157,8 @@ impl Cause {
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// How many names of unknown events get a problem of their own. Further names share one.
-    const UNKNOWN_NAMES_MAX: usize = 16;
-
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     pub fn find(&self, cause: &Cause) -> Option<&Problem> {
@@ -194,22 +186,13 @@ impl Problems {
         }
     }
 
-    /// Counts an event that is not of timers, by its name. Allocates nothing for a known name.
+    /// Counts an event that is not of timers. Allocates nothing after the first one.
     pub(super) fn note_unknown_event(&mut self, line: u32, name: &[u8]) {
-        let mut names = 0;
-        for problem in &mut self.0 {
-            if let Cause::UnknownEvent { name: known } = &problem.cause {
-                if known.as_bytes() == name {
-                    problem.count += 1;
-                    return;
-                }
-                names += 1;
-            }
+        let is_known = |problem: &&mut Problem| matches!(problem.cause, Cause::UnknownEvent { .. });
+        match self.0.iter_mut().find(is_known) {
+            Some(known) => known.count += 1,
+            None => self.note(line, Cause::UnknownEvent { name: printable(name).into() }),
         }
-        if names == Self::UNKNOWN_NAMES_MAX {
-            return self.note(line, Cause::MoreUnknownEvents);
-        }
-        self.note(line, Cause::UnknownEvent { name: printable(name).into() });
     }
 }
 

@@ -6,12 +6,12 @@
 //! order of time, so every timer is armed before it is cancelled. If an engine begins in the middle
 //! of a trace, [`Streams::pending`] returns the timers that are pending there.
 
-use super::script::{self, Inference, ItemKind, Op, Start};
+use super::script::{self, Inference, ItemKind, Op};
 use crate::read::Trace;
 use tickless_core::bases::WheelEvents;
-use tickless_core::queues::wheel::Wakes;
-use tickless_core::time::{CpuId, Ns, Tick, Window};
+use tickless_core::time::{CpuId, Ns, Tick};
 
+pub use super::script::Start;
 pub use crate::read::Family;
 
 #[derive(Clone, Debug)]
@@ -40,34 +40,23 @@ pub struct Event {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
-    Arm(Arming),
+    Arm(Start),
     Cancel,
     /// The timer expired. If its callback armed the timer again, this is the new arming.
-    Expire(Option<Arming>),
+    Expire(Option<Start>),
     /// The timer was armed, or cancelled if `None`, but the trace has no record of that. So it is
     /// also unknown whether the operation wrote to an event device.
-    Unseen(Option<Arming>),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arming {
-    pub window: Window,
-    pub base: CpuId,
-    pub wakes: Wakes,
+    Unseen(Option<Start>),
 }
 
 impl Streams {
     /// Writes a script of the trace, and separates its operations by timer and CPU.
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
         let script = script::write(trace, inference);
-        let arming = |&Start { window, base, wakes, .. }: &Start| Arming { window, base, wakes };
-        let arming_at = |place: u32| {
-            let start = &script.starts[place as usize];
-            (start.timer, arming(start))
-        };
+        let start_at = |place: u32| script.starts[place as usize];
         let mut events = Vec::new();
-        for start in &script.pending_at_start {
-            let what = What::Unseen(Some(arming(start)));
+        for &start in &script.pending_at_start {
+            let what = What::Unseen(Some(start));
             events.push(Event { at: script.begins, cpu: start.base, timer: start.timer, what });
         }
         for item in &script.items {
@@ -78,13 +67,9 @@ impl Streams {
             let first = events.len();
             for &op in script.ops(item) {
                 let (timer, what) = match op {
-                    Op::Start(place) => {
-                        let (timer, arming) = arming_at(place);
-                        (timer, What::Arm(arming))
-                    }
+                    Op::Start(place) => (start_at(place).timer, What::Arm(start_at(place))),
                     Op::InferredStart(place) => {
-                        let (timer, arming) = arming_at(place);
-                        (timer, What::Unseen(Some(arming)))
+                        (start_at(place).timer, What::Unseen(Some(start_at(place))))
                     }
                     Op::Cancel(timer) => (timer, What::Cancel),
                     Op::InferredCancel(timer) => (timer, What::Unseen(None)),
@@ -139,7 +124,7 @@ impl Streams {
 
     /// Returns the timers that are pending at `at`, each with its arming, in the order of their
     /// numbers: only those whose home (the CPU on which they were first armed) is `home`.
-    pub fn pending(&self, home: CpuId, at: Ns) -> Vec<(u32, Arming)> {
+    pub fn pending(&self, home: CpuId, at: Ns) -> Vec<(u32, Start)> {
         let Some(life) = self.lives.get(home.index()) else { return Vec::new() };
         let mut pending = vec![None; self.families.len()];
         for event in life.iter().take_while(|event| event.at < at) {

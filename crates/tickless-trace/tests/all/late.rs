@@ -1,6 +1,6 @@
 //! Planted causes of late sleeps, which must be found.
 
-use crate::support::{HEADER, line_of, sched_switch};
+use crate::support::{HEADER, line_of, parsed, random, sched_switch};
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
 use tickless_trace::late::{Folded, Late, SeenWakeup, Selection, explain, explain_wakeup};
@@ -22,8 +22,7 @@ impl Plant {
     }
 
     fn chance(&mut self, from: u64, to: u64) -> u64 {
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        from + (self.state >> 33) % (to - from)
+        from + random(&mut self.state) % (to - from)
     }
 
     fn line(&mut self, at: u64, task: &str, cpu: u16, flags: &str, event: &str) {
@@ -138,8 +137,7 @@ impl Plant {
     fn trace(mut self) -> Trace {
         self.lines.sort_by_key(|(at, _)| *at);
         let lines: String = self.lines.into_iter().map(|(_, line)| line).collect();
-        let text = HEADER.to_string() + &lines + self.remarks;
-        Trace::parse("t", text.as_bytes()).unwrap()
+        parsed(&(HEADER.to_string() + &lines + self.remarks))
     }
 }
 
@@ -188,7 +186,7 @@ fn planted_causes_are_named_first() {
 #[test]
 fn missing_events_are_reported() {
     let text = "# tracer: nop\n a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=01\n";
-    let late = explain(&Trace::parse("t", text.as_bytes()).unwrap(), Ns(0), &Selection::default());
+    let late = explain(&parsed(text), Ns(0), &Selection::default());
     assert_eq!((late.sleeps, late.late, late.causes.len()), (0, 0, 0));
     assert_eq!(late.missing.len(), 5, "{:?}", late.missing);
     assert!(late.missing[0].starts_with("no sched_switch: "), "{:?}", late.missing);
@@ -300,11 +298,19 @@ fn a_thread_that_is_stopped_at_once_has_not_run() {
 
 #[test]
 fn an_unrecorded_idle_thread_gives_no_cause() {
-    let mut planted = Plant::new(1);
-    planted.remarks = "# idle thread not recorded: CPU 0\n";
-    planted.late_sleep(LOST_EVENT, 20_000);
-    let late = planted.explained();
-    assert_eq!(late.causes[0].cause, "unknown: nothing was recorded of CPU 0's idle thread");
+    let unknown = "unknown: nothing was recorded of CPU 0's idle thread";
+    for (cpu, cause) in [("0", unknown), ("x", LOST_EVENT)] {
+        let remarks = format!("# idle thread not recorded: CPU {cpu}\n");
+        let mut planted = Plant { remarks: remarks.leak(), ..Plant::new(1) };
+        planted.late_sleep(LOST_EVENT, 20_000);
+        let trace = planted.trace();
+        assert_eq!(
+            (trace.messages().count(), trace.problems.damage().count()),
+            (usize::from(cpu == "0"), 0)
+        );
+        let late = explain(&trace, Ns(200_000), &Selection::default());
+        assert_eq!(late.causes[0].cause, cause);
+    }
 }
 
 #[test]

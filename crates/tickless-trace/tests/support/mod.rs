@@ -50,8 +50,17 @@ pub fn replay(text: &str) -> Summary {
 }
 
 pub fn replay_with(text: &str, inference: Inference) -> Summary {
-    let trace = Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    summarise(&trace, &ReplayPolicy::DEFAULT, inference)
+    summarise(&parsed(text), &ReplayPolicy::DEFAULT, inference)
+}
+
+pub fn parsed(text: &str) -> Trace {
+    Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Returns the next random number of 31 bits.
+pub fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    *state >> 33
 }
 
 pub fn all<T>(summary: &Summary, of: impl Fn(&PolicyResult) -> T) -> [T; 3] {

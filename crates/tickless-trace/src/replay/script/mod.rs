@@ -100,11 +100,11 @@ pub(super) enum Op {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Start {
-    pub(super) timer: u32,
-    pub(super) window: Window,
-    pub(super) base: CpuId,
-    pub(super) wakes: Wakes,
+pub struct Start {
+    pub timer: u32,
+    pub window: Window,
+    pub base: CpuId,
+    pub wakes: Wakes,
 }
 
 /// How often the kernel performed each operation on one family of timers.
