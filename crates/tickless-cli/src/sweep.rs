@@ -73,15 +73,10 @@ impl Command for SweepArgs {
             Some(SweepCommand::Merge { folders, output }) => {
                 let folders = folders.iter().map(|path| Folder::open(path));
                 let folders: Vec<Folder> = folders.collect::<Result<_, _>>()?;
-                let Merged { cells, failed, rows, left_out } = merge(&folders, output)?;
+                let Merged { cells, failed, rows } = merge(&folders, output)?;
                 let (file, cells, rows) = (output.display(), HumanCount(cells), HumanCount(rows));
-                let mut text = format!("{file}: {rows} rows of {cells} cells{}", of_which(failed));
-                if left_out > 0 {
-                    let left_out = HumanCount(left_out);
-                    text +=
-                        &format!("; {left_out} results of cells that the campaign no longer has");
-                }
-                print_with(|out| writeln!(out, "{text}"))?;
+                let of_which = of_which(failed);
+                print_with(|out| writeln!(out, "{file}: {rows} rows of {cells} cells{of_which}"))?;
             }
             Some(SweepCommand::Status { folder, format }) => {
                 print(&Folder::open(folder)?.status()?, *format)?;

@@ -7,7 +7,6 @@
 //! removes them when the process ends.
 
 use crate::error::CountError;
-use crate::process::Names;
 use crate::snapshot::{Counts, DISTANCES, Distances, Family, Row, Snapshot, Source, Vote};
 use aya::maps::{Array, MapData, MapError};
 use aya::programs::{BtfTracePoint, ProgramError};
@@ -257,6 +256,27 @@ impl Ebpf {
     }
 }
 
+/// The names of processes, which are read once.
+#[derive(Debug, Default)]
+struct Names(HashMap<u32, String>);
+
+impl Names {
+    /// Returns the name of a process, which is read once from `/proc`. If the process has ended,
+    /// returns the name that `ended` returns.
+    fn name(&mut self, process: u32, ended: impl FnOnce() -> String) -> String {
+        if process == 0 {
+            return "kernel".to_string();
+        }
+        let name = || {
+            let name = fs::read_to_string(format!("/proc/{process}/comm"));
+            name.map_or_else(|_| ended(), |name| name.trim_end().to_string())
+        };
+        let name = self.0.entry(process).or_insert_with(name);
+        // Processes choose their names. Control characters in a name could command the terminal.
+        name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    }
+}
+
 fn source(words: &SourceWords) -> Source {
     let [period, votes, hits, distances, last, row, ..] = *words;
     Source { row: row as usize, vote: Vote { period, votes, hits, distances, last } }
@@ -300,4 +320,17 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     // Keep the first line: on further lines, the kernel's verifier lists all instructions.
     text.lines().next().unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_to_print() {
+        let mut names = Names::default();
+        assert!(!names.name(std::process::id(), String::new).is_empty());
+        assert_eq!(names.name(u32::MAX, || "a\u{1b}b".to_string()), "a?b");
+        assert_eq!(names.name(0, String::new), "kernel");
+    }
 }

@@ -23,7 +23,6 @@
 
 mod ebpf;
 mod error;
-mod process;
 pub mod snapshot;
 pub mod table;
 

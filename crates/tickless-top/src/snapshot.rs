@@ -119,8 +119,8 @@ pub struct Row {
 /// A majority vote over the distances between successive deadlines, which shows whether a timer or
 /// a sleeping thread expires periodically, without keeping its history. The eBPF programs vote.
 ///
-/// One distance is the candidate. It gains a vote with each distance that differs from it by at most
-/// a 32nd, and loses one with each other distance. When it has no votes left, the next other
+/// One distance is the candidate. It gains a vote with each distance that differs from it by at
+/// most a 32nd, and loses one with each other distance. When it has no votes left, the next other
 /// distance becomes the candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Vote {

@@ -1,6 +1,7 @@
 //! Control groups (cgroups) of versions 1 and 2: their limits of CPU time, counters and threads.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -62,20 +63,24 @@ pub struct Counters {
 /// Returns where the control groups that may have CPU limits are mounted.
 pub fn hierarchies() -> Result<Vec<PathBuf>, CgroupError> {
     let mounts = fs::read_to_string("/proc/self/mounts").map_err(CgroupError::Mounts)?;
-    Ok(mounted(&mounts))
+    Ok(mounted(&mounts, has_cpu))
 }
 
-/// Returns where cgroups with a CPU controller are mounted, from the text of `/proc/mounts`.
-fn mounted(mounts: &str) -> Vec<PathBuf> {
+/// Returns where file systems of a wanted type and options are mounted, from the text of
+/// `/proc/mounts`.
+pub(crate) fn mounted(mounts: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<PathBuf> {
     let mount = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let (path, kind, options) = (words.get(1)?, words.get(2)?, words.get(3)?);
-        let has_cpu = options.split(',').any(|option| option == "cpu");
-        let is_wanted = *kind == "cgroup2" || *kind == "cgroup" && has_cpu;
         // The kernel writes a space in a path as \040.
-        is_wanted.then(|| PathBuf::from(path.replace("\\040", " ")))
+        is_wanted(kind, options).then(|| PathBuf::from(path.replace("\\040", " ")))
     };
     mounts.lines().filter_map(mount).collect()
+}
+
+/// Returns whether a mount with these options has control groups with a CPU controller.
+fn has_cpu(kind: &str, options: &str) -> bool {
+    kind == "cgroup2" || kind == "cgroup" && options.split(',').any(|option| option == "cpu")
 }
 
 impl Cgroup {
@@ -161,16 +166,14 @@ impl Cgroup {
     }
 
     /// Returns the threads of the group and of the groups in it.
-    pub fn threads(&self) -> Vec<u32> {
-        let mut threads = Vec::new();
+    pub fn threads(&self) -> BTreeSet<u32> {
+        let mut threads = BTreeSet::new();
         for group in Cgroup::below(&self.folder) {
             for file in ["tasks", "cgroup.threads"] {
                 let numbers = group.text(file).unwrap_or_default();
                 threads.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()));
             }
         }
-        threads.sort_unstable();
-        threads.dedup();
         threads
     }
 }
@@ -216,8 +219,6 @@ impl Watch {
         let end = |(group, mut seen, before): (Cgroup, Recorded, Counters)| {
             seen.counters = group.counters().map(|counters| counters.since(before));
             seen.threads.extend(group.threads());
-            seen.threads.sort_unstable();
-            seen.threads.dedup();
             seen
         };
         self.groups.into_iter().map(end).collect()
@@ -233,7 +234,7 @@ pub struct Recorded {
     /// The change of the counters during the recording; `None` if the group was removed.
     pub counters: Option<Counters>,
     /// The threads in the group at the beginning and at the end of the recording.
-    pub threads: Vec<u32>,
+    pub threads: BTreeSet<u32>,
 }
 
 const LINE: &str = "# cgroup ";
@@ -298,7 +299,7 @@ mod tests {
             let group = Cgroup::find(Path::new(path), &roots).unwrap();
             let limit = Some(Limit { quota_us, period_us, burst_us });
             let found = (group.limit(), group.counters(), group.threads());
-            assert_eq!(found, (limit, counters, vec![8, 9]), "{path}");
+            assert_eq!(found, (limit, counters, BTreeSet::from([8, 9])), "{path}");
             let (path, threads) = (group.path.clone(), group.threads());
             for (limit, counters) in [(limit, counters), (None, None)] {
                 let (path, threads) = (path.clone(), threads.clone());
@@ -334,14 +335,15 @@ mod tests {
         let watch = Watch { groups: vec![(group, seen, counters)] };
         fs::remove_dir_all(root.path().join("pod")).unwrap();
         let [seen] = &watch.end()[..] else { panic!("one group") };
-        assert_eq!((seen.counters, &seen.threads[..]), (None, &[8][..]));
+        assert_eq!((seen.counters, &seen.threads), (None, &BTreeSet::from([8])));
     }
 
     #[test]
     fn hierarchies_that_have_the_cpu() {
         let mounts = "cgroup /c/cpu cgroup rw,relatime,cpu 0 0\n\
                       cgroup /c/cpuset cgroup rw,cpuset 0 0\n\
-                      cgroup /c/both cgroup rw,cpu,cpuacct 0 0\ncgroup2 /c/two cgroup2 rw 0 0\n";
-        assert_eq!(mounted(mounts), ["/c/cpu", "/c/both", "/c/two"].map(PathBuf::from));
+                      cgroup /c/both cgroup rw,cpu,cpuacct 0 0\ncgroup2 /c/t\\040wo cgroup2 rw 0 0\nbroken\n\n";
+        let found = mounted(mounts, has_cpu);
+        assert_eq!(found, ["/c/cpu", "/c/both", "/c/t wo"].map(PathBuf::from));
     }
 }

@@ -4,8 +4,8 @@
 use crate::command::{Command, Exit, Failure};
 use crate::output::{bare, paragraph, print_with, write_table};
 use crate::progress::Bars;
+use crate::study;
 use clap::ArgGroup;
-use clap::builder::PossibleValuesParser;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_lab::report::files::Files;
@@ -37,7 +37,7 @@ pub struct ReportArgs {
     #[arg(long)]
     full: bool,
     /// Only these studies; may be given several times
-    #[arg(long, value_name = "NAME", num_args = 1.., value_parser = names())]
+    #[arg(long, value_name = "NAME", num_args = 1.., value_parser = study::names())]
     only: Vec<String>,
     /// Only on simulated machines
     #[arg(long)]
@@ -48,10 +48,6 @@ pub struct ReportArgs {
     /// Seed of random choices: equal seeds make equal choices
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-}
-
-fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(STUDIES.iter().map(|study| study.name))
 }
 
 impl Command for ReportArgs {

@@ -106,7 +106,7 @@ impl StudyArgs {
     }
 }
 
-fn names() -> PossibleValuesParser {
+pub fn names() -> PossibleValuesParser {
     let value = |study: &Study| PossibleValue::new(study.name).help(study.about);
     PossibleValuesParser::new(STUDIES.iter().map(value))
 }

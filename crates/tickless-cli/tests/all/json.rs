@@ -188,17 +188,3 @@ fn merged_tables_have_the_documented_columns_in_order() {
     let csv = String::from_utf8(writer.into_inner().unwrap()).unwrap();
     assert_eq!(csv.lines().next().unwrap(), names.join(","));
 }
-
-#[test]
-fn every_command_with_results_has_the_same_formats() {
-    for command in [
-        "replay", "study", "late", "quota", "latency", "doctor", "top", "project", "compare",
-        "fleet",
-    ] {
-        let help = prints(&format!("help {command}"));
-        let (_, format) = help.split_once("--format").unwrap_or_else(|| panic!("{command}"));
-        for word in ["- table:", "- json:", "- csv:", "[default: table]"] {
-            assert!(format.contains(word), "{command}: {word}");
-        }
-    }
-}

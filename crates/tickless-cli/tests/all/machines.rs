@@ -1,6 +1,6 @@
 //! `tickless machines`, and simulated studies on other machines, run as a user runs them.
 
-use crate::run::{file, fits, json, path, prints, tickless};
+use crate::run::{fits, json, path, prints, tickless};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
@@ -31,27 +31,6 @@ fn the_list_has_every_machine_and_each_number_has_one_origin() {
         let csv = prints(&format!("machines {name} --format csv"));
         assert_eq!(csv.lines().count(), 1 + numbers.len());
         assert!(prints(&format!("machines {name}")).contains("line.node_ns"));
-    }
-}
-
-#[test]
-fn a_mistake_in_a_file_is_reported_with_line_and_key() {
-    let text = FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1;
-    let line = 1 + text.lines().position(|line| line.starts_with("node_ns")).unwrap();
-    let node = text.lines().nth(line - 1).unwrap();
-    for (key, value, what) in
-        [("node_ns", -1, "must be greater than zero"), ("nodes_ns", 1, "nothing reads this key")]
-    {
-        let instead = format!("{key} = {{ value = {value}, source = \"none\" }}");
-        file("broken.toml", text.replace(node, &instead));
-        let message = format!("broken.toml:{line}: line.{key}: {what}");
-        for line in [
-            "machines broken.toml",
-            "study cancel --sim --machine broken.toml",
-            "project traces/idle.txt.gz --machine broken.toml",
-        ] {
-            let _ = tickless(line).exits(2, &[&message]);
-        }
     }
 }
 

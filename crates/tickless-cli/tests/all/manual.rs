@@ -73,6 +73,10 @@ fn all_help_has_examples() {
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
         let is_maker = ["completions", "man"].contains(&command.as_str());
         assert_ne!(help.contains("Exit status: "), is_maker, "{command}: {help}");
+        let formats = ["--format", "- table:", "- json:", "- csv:", "[default: table]"];
+        let has = formats.map(|word| help.contains(word));
+        let has_results = !is_maker && !["report", "record", "sweep"].contains(&command.as_str());
+        assert_eq!(has, [has_results; 5], "{command}: {help}");
     }
     for (command, words) in [
         ("replay", &["traces/nginx.txt.gz\n", "--no-inference", "--strict", "restart-aware"][..]),

@@ -13,7 +13,6 @@ pub struct Merged {
     pub cells: u64,
     pub failed: u64,
     pub rows: u64,
-    pub left_out: u64,
 }
 
 /// Writes the results in these folders as one table, in the order of the campaign's cells: a CSV
@@ -63,6 +62,5 @@ pub fn rows(
             take(row)?;
         }
     }
-    merged.left_out = index.places.len() as u64 - merged.cells;
     Ok(merged)
 }

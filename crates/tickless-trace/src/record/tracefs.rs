@@ -1,6 +1,7 @@
 //! Finds tracefs, or mounts it such that only this process sees it.
 
 use super::RecordError;
+use crate::cgroup::mounted;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -20,7 +21,7 @@ impl Tracefs {
     /// system calls; does not block.
     pub fn find() -> Result<Tracefs, RecordError> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let tracefs = match mounted(&mounts) {
+        let tracefs = match mounted(&mounts, |kind, _| kind == "tracefs").into_iter().next() {
             Some(root) => Tracefs::at(root),
             None => Tracefs::mount()?,
         };
@@ -68,13 +69,6 @@ fn refused(errno: Errno) -> RecordError {
     }
 }
 
-fn mounted(mounts: &str) -> Option<PathBuf> {
-    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let tracefs = mounts.find(|mount| mount.get(2) == Some(&"tracefs"))?;
-    // The kernel writes a space in a path as \040.
-    Some(PathBuf::from(tracefs[1].replace("\\040", " ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,13 +84,5 @@ mod tests {
             let message = refused(errno).to_string();
             assert!(message.contains(advice), "{errno}: {message}");
         }
-    }
-
-    #[test]
-    fn the_mount_is_found_by_its_type() {
-        let mounts = "proc /proc proc rw 0 0\n\
-                      tracefs /sys/kernel/my\\040tracing tracefs rw,nosuid 0 0\n";
-        assert_eq!(mounted(mounts), Some(PathBuf::from("/sys/kernel/my tracing")));
-        assert_eq!(mounted("tracefs /x tmpfs rw 0 0\n\nbroken\n"), None);
     }
 }

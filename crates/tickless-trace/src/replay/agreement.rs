@@ -6,7 +6,6 @@ use super::script::Script;
 use super::summary::Recorded;
 use crate::read::Trace;
 use serde::Serialize;
-use std::cmp::Reverse;
 
 /// By how much a count of the replay may differ from the recorded one, in percent.
 pub const AGREEMENT_PERCENT: f64 = 5.0;
@@ -161,8 +160,6 @@ impl Agreement {
         let policy = Agreement::policy_of(trace);
         let outcome = outcomes.iter().find(|outcome| outcome.policy == policy)?;
         let off_percent = counted.off_percent(outcome);
-        let mut why = reasons(trace, script);
-        why.extend(differing_cpus(trace, outcome));
         let uncertain = outcome.inferred_writes + script.unknown_cancels + trace.dropped_events;
         let measures = counted.measures(outcome);
         let others: Vec<Comparison> = outcomes
@@ -186,7 +183,7 @@ impl Agreement {
             others,
             damage,
             agrees,
-            why,
+            why: reasons(trace, script),
         })
     }
 }
@@ -212,30 +209,4 @@ fn reasons(trace: &Trace, script: &Script) -> Vec<String> {
         reasons.push("timer interrupts were not recorded".to_string());
     }
     reasons
-}
-
-/// Returns the CPUs whose device writes differ most from the recorded ones.
-fn differing_cpus(trace: &Trace, outcome: &Outcome) -> Vec<String> {
-    const LISTED_MAX: usize = 8;
-    let mut recorded = vec![0u64; outcome.per_cpu.len()];
-    for record in trace.device_writes() {
-        recorded[record.cpu.index()] += 1;
-    }
-    let writes = outcome.per_cpu.iter().map(|device| device.writes);
-    let mut differing: Vec<(usize, (u64, u64))> =
-        recorded.into_iter().zip(writes).enumerate().filter(|(_, (a, b))| a != b).collect();
-    differing
-        .sort_by_key(|&(cpu, (recorded, replayed))| (Reverse(recorded.abs_diff(replayed)), cpu));
-    let rest = differing.len().saturating_sub(LISTED_MAX);
-    differing.truncate(LISTED_MAX);
-    let mut listed: Vec<String> = differing
-        .into_iter()
-        .map(|(cpu, (recorded, replayed))| {
-            format!("CPU {cpu}: {recorded} writes recorded, {replayed} replayed")
-        })
-        .collect();
-    if rest > 0 {
-        listed.push(format!("{rest} further CPUs differ by less"));
-    }
-    listed
 }

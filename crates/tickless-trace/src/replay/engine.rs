@@ -31,7 +31,6 @@ use tickless_core::time::{CpuId, Ns, Tick, Window};
 pub(super) struct Outcome {
     pub(super) policy: ReplayPolicy,
     pub(super) device: DeviceCounts,
-    pub(super) per_cpu: Vec<DeviceCounts>,
     /// Device writes of inferred operations (those without a record), not counted above.
     pub(super) inferred_writes: u64,
     pub(super) expirations: u64,
@@ -394,12 +393,11 @@ impl<'s> Engine<'s> {
         let views = (0..).map(CpuId).take(after.len()).filter_map(|cpu| self.bases.view(cpu));
         let expirations = views.map(|view| view.counts.fired).sum();
         let Seen { early, late, inferred, idle_wakeups, .. } = self.seen.into_inner();
-        let per_cpu: Vec<DeviceCounts> = (after.iter().zip(before).zip(&inferred))
-            .map(|((after, before), inferred)| after.since(*before).since(*inferred))
-            .collect();
-        let device = per_cpu.iter().fold(DeviceCounts::default(), |sum, cpu| sum.plus(*cpu));
+        let per_cpu = (after.iter().zip(before).zip(&inferred))
+            .map(|((after, before), inferred)| after.since(*before).since(*inferred));
+        let device = per_cpu.fold(DeviceCounts::default(), DeviceCounts::plus);
         let inferred_writes = inferred.iter().map(|inferred| inferred.writes).sum();
-        Outcome { policy, device, per_cpu, inferred_writes, expirations, early, late, idle_wakeups }
+        Outcome { policy, device, inferred_writes, expirations, early, late, idle_wakeups }
     }
 }
 

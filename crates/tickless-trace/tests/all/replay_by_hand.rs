@@ -4,10 +4,9 @@
 //! answers in the order eager, lazy, restart-aware.
 
 use crate::support::{
-    HEADER, address, fired, history, hrtimer_start, line, replay, replay_history, replay_with,
-    spurious, text_without, wakeups, writes,
+    HEADER, address, fired, history, hrtimer_start, line, parsed, replay, replay_history,
+    replay_with, spurious, text_without, wakeups, writes,
 };
-use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, Summary, summarise};
 
 fn counts(summary: &Summary) -> [[u64; 3]; 4] {
@@ -327,8 +326,7 @@ fn the_kernels_own_policy_is_compared() {
 /// Returns the results under restart-aware, each of Linux 7.1's additions alone, and both.
 fn additions<T>(lines: &str, of: impl Fn(&PolicyResult) -> T) -> [T; 4] {
     let text = HEADER.to_string() + lines;
-    let trace = Trace::parse("t", text.as_bytes()).unwrap();
-    let summary = summarise(&trace, &ReplayPolicy::ALL, Inference::On);
+    let summary = summarise(&parsed(&text), &ReplayPolicy::ALL, Inference::On);
     let names: Vec<&str> = summary.policies.iter().map(|result| result.policy).collect();
     assert_eq!(names, ReplayPolicy::ALL.map(ReplayPolicy::name));
     std::array::from_fn(|place| of(&summary.policies[2 + place]))

@@ -13,6 +13,8 @@ use std::fmt::Write;
 const NEVER: u64 = u64::MAX;
 const TIMERS: usize = 6;
 const CPUS: usize = 3;
+/// The numbers of these CPUs in the trace, of a machine with hundreds of CPUs.
+const NUMBERS: [usize; CPUS] = [0, 99, 479];
 /// Deadlines are multiples of this, which is longer than interrupts are late: no trace shows for
 /// which of two closer deadlines an interrupt was.
 const GRID_NS: u64 = 40_000;
@@ -65,6 +67,7 @@ impl Kernel {
 
     fn print(&mut self, cpu: usize, flags: &str, event: &str) {
         let (seconds, micros) = (self.now / 1_000_000_000, self.now / 1_000 % 1_000_000);
+        let cpu = NUMBERS[cpu];
         writeln!(self.text, " a-1 [{cpu:03}] {flags}  {seconds}.{micros:06}: {event}").unwrap();
         self.now += 100;
     }

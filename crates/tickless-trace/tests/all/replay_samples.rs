@@ -118,34 +118,3 @@ fn less_detailed_traces_change_results_little() {
         }
     }
 }
-
-/// Goal: hundreds of CPUs are replayed like two. Method: a trace of 240 machines, so every count is
-/// 240 times that of one.
-#[test]
-fn hundreds_of_cpus() {
-    const MACHINES: u64 = 240;
-    let wanted = |line: &&str| line.contains("timer") || line.contains("6e0");
-    let text = sample_text("pipe-two-cpus");
-    let mut many = "# tracer: nop\n# HZ=250\n".to_string();
-    let mut one = many.clone();
-    for line in text.lines().filter(|line| !line.starts_with('#')).filter(wanted) {
-        one += &on_machine(line, 0);
-        (0..MACHINES).for_each(|machine| many += &on_machine(line, machine));
-    }
-    let (one, many) = (replay(&one), replay(&many));
-    assert_eq!((one.trace.cpus, many.trace.cpus), (2, 480));
-    let times = |counts: Counts| counts.map(|count| count * MACHINES);
-    assert_eq!(counts(&many), counts(&one).map(times));
-    assert_eq!(off_percent(&many), off_percent(&one));
-}
-
-fn on_machine(line: &str, machine: u64) -> String {
-    let cpu = |digit: &str| 2 * machine + digit.parse::<u64>().unwrap();
-    let (task, rest) = line.split_once(" [00").unwrap();
-    let mut line = format!("{task} [{:03}{}\n", cpu(&rest[..1]), &rest[1..]);
-    line = line.replace("timer=00000000", &format!("timer={machine:08x}"));
-    if let Some((before, rest)) = line.split_once(" cpu=") {
-        line = format!("{before} cpu={}{}", cpu(&rest[..1]), &rest[1..]);
-    }
-    line
-}

@@ -1,15 +1,14 @@
 //! Replays with other ticks than the recorded ones.
 
 use crate::support::{
-    HEADER, SAMPLES, address, assert_documented, history, hrtimer_start, line_of, sample_text,
-    text_without,
+    HEADER, SAMPLES, address, assert_documented, history, hrtimer_start, line_of, parsed,
+    sample_text, text_without,
 };
-use tickless_trace::read::{EventKind, Trace};
+use tickless_trace::read::EventKind;
 use tickless_trace::replay::{Inference, TickResult, other_ticks};
 
 fn ticks(text: &str, rates: &[u32]) -> Vec<TickResult> {
-    let trace = Trace::parse("t", text.as_bytes()).unwrap();
-    other_ticks(&trace, Inference::On, rates).unwrap()
+    other_ticks(&parsed(text), Inference::On, rates).unwrap()
 }
 
 /// A CPU is busy with ticks at 4 and 8 ms, idle from 9 to 30.01 ms (timer A), with a tick at 32 ms.
@@ -71,7 +70,7 @@ fn a_silent_cpu_is_idle() {
 fn documented_ticks_are_current() {
     for name in SAMPLES {
         let text = sample_text(name);
-        let trace = Trace::parse("t", text.as_bytes()).unwrap();
+        let trace = parsed(&text);
         let found = ticks(&text, &[250, 1_000]);
         for results in found.chunks(2) {
             assert!(results[0].wakeups <= results[1].wakeups, "{name}: {results:?}");
