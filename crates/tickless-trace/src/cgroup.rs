@@ -342,7 +342,8 @@ mod tests {
     fn hierarchies_that_have_the_cpu() {
         let mounts = "cgroup /c/cpu cgroup rw,relatime,cpu 0 0\n\
                       cgroup /c/cpuset cgroup rw,cpuset 0 0\n\
-                      cgroup /c/both cgroup rw,cpu,cpuacct 0 0\ncgroup2 /c/t\\040wo cgroup2 rw 0 0\nbroken\n\n";
+                      cgroup /c/both cgroup rw,cpu,cpuacct 0 0\n\
+                      cgroup2 /c/t\\040wo cgroup2 rw 0 0\nbroken\n";
         let found = mounted(mounts, has_cpu);
         assert_eq!(found, ["/c/cpu", "/c/both", "/c/t wo"].map(PathBuf::from));
     }

@@ -24,7 +24,7 @@ pub struct Figure {
 /// Declares [`Figures`], and [`FIGURES`] with the numbers that are compared between machines.
 macro_rules! figures {
     ($($name:ident, $unit:literal, $about:literal;)*) => {
-        /// The numbers that describe one machine's use of timers. Rates are for each CPU and second.
+        /// The numbers that describe a machine's use of timers. Rates are for each CPU and second.
         #[derive(Clone, PartialEq, Debug, Default, Serialize)]
         pub struct Figures {
             pub cpus: u16,

@@ -82,7 +82,6 @@ pub struct Trace {
     /// How far the trace's clock is ahead of CLOCK_MONOTONIC; `None` if no hrtimer expired.
     pub monotonic_ahead_ns: Option<i64>,
     pub problems: Problems,
-    pub lines: u64,
     /// Lines that may have been events and could not be used.
     pub skipped_lines: u64,
     /// Events lost while recording, as far as the trace reports them.

@@ -230,7 +230,6 @@ impl Reader {
             jiffies,
             monotonic_ahead_ns: ahead_ns,
             problems: self.problems,
-            lines: self.line_number,
             skipped_lines: self.skipped_lines,
             dropped_events,
         })

@@ -261,7 +261,7 @@ fn every_event_is_read_as_its_kind() {
         assert_eq!(trace.count(kind), want, "{}", kind.name());
     }
     assert!(counted.is_empty(), "not read: {counted:?}");
-    assert_eq!((trace.lines, trace.records.len(), trace.skipped_lines), (130_000, 129_986, 0));
+    assert_eq!((trace.records.len(), trace.skipped_lines), (129_986, 0));
 }
 
 #[test]
