@@ -161,9 +161,7 @@ const STEPS_MS: u64 = 1_150;
 pub const LIVE: &str = "real time, all threads' CPU time";
 
 pub trait Steps: Table + Default {
-    fn arm_all(&mut self, after: &[Duration]) {
-        after.iter().for_each(|&after| self.add(after));
-    }
+    fn arm_all(&mut self, after: &[Duration]);
 
     /// Moves the time to this many milliseconds after the start. Returns how many timers fired.
     fn advance(&mut self, ms: u64) -> u64;

@@ -140,7 +140,6 @@ pub struct IrqCosts {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct IdleState {
-    pub name: String,
     pub exit: Ps,
     /// The shortest sleep for which entering this state saves energy.
     pub residency: Ps,

@@ -189,7 +189,6 @@ impl Numbers<'_> {
     fn idle_state(&mut self, name: &str) -> IdleState {
         let mut part = |part| self.amount(&format!("idle.{name}.{part}"));
         IdleState {
-            name: name.to_string(),
             exit: Ps::from_ns_f64(1e3 * part("exit_us")),
             residency: Ps::from_ns_f64(1e3 * part("residency_us")),
             watts: part("watts"),

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tickless_lab::latency::{Plan, Row, Sleeper, Slice, Until, measure};
+use tickless_lab::latency::{Plan, Row, Sleeper, Slice, measure};
 use tickless_lab::measure::cpus;
 use tickless_lab::text::time;
 
@@ -239,20 +239,15 @@ impl LatencyArgs {
             (false, 0) => vec![None; cpus().len()],
             (false, threads) => vec![None; threads.into()],
         };
-        let until = Until {
-            loops: self.loops.map(|loops| loops / u64::from(turns)),
-            duration: duration.map(|duration| duration / turns),
-        };
-        let Self { priority, slack, .. } = *self;
         let plan = Plan {
             interval,
             threads,
-            priority,
-            slack_ns: slack,
-            phase: None,
-            until,
+            priority: self.priority,
+            slack_ns: self.slack,
+            loops: self.loops.map(|loops| loops / u64::from(turns)),
+            duration: duration.map(|duration| duration / turns),
             stop,
-            break_at: None,
+            ..Plan::default()
         };
         (plan, turns as usize)
     }

@@ -4,7 +4,7 @@ use super::plot;
 use crate::output::{Results, bare, paragraph, to_width, width, write_csv, write_table};
 use comfy_table::{ColumnConstraint, Width};
 use std::io::{self, Write};
-use tickless_lab::studies::{Cell, Exhibit, Grid, Role, StudyResult, claim, grids, wanted};
+use tickless_lab::studies::{Band, Cell, Exhibit, Grid, Role, StudyResult, claim, grids, wanted};
 use tickless_lab::text::figure;
 
 impl Results for StudyResult {
@@ -66,7 +66,7 @@ impl Results for StudyResult {
         let header = "study,world,machine,seed,id,unit,published,role,value,low,high,band_low,\
             band_high,inside,effect,published_effect,null_model,score";
         let row = |cell: &Cell| {
-            let [low, high] = cell.band.map_or([None, None], <[Option<f64>; 2]>::from);
+            let Band(low, high) = cell.band.unwrap_or(Band(None, None));
             (
                 (self.study, self.world, &self.machine, self.seed),
                 (cell.id.clone(), cell.unit, cell.published, cell.role),

@@ -10,7 +10,7 @@ mod plan;
 mod row;
 mod tally;
 
-pub use plan::{Break, Plan, Sample, Until};
+pub use plan::{Break, Plan, Sample};
 pub use row::{Buckets, Row, Spreads};
 pub use tally::{Bins, Slice, Tally};
 

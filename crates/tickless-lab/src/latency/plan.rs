@@ -22,16 +22,12 @@ pub struct Plan {
     /// Deadlines are this long after whole multiples of the interval. With `None`, they are whole
     /// intervals after the start.
     pub phase: Option<Duration>,
-    pub until: Until,
+    /// How many wakeups of each thread, and how long; `None` for no limit.
+    pub loops: Option<u64>,
+    pub duration: Option<Duration>,
     /// Set this to end the measurement at once and keep the wakeups so far.
     pub stop: Arc<AtomicBool>,
     pub break_at: Option<Arc<Break>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Until {
-    pub loops: Option<u64>,
-    pub duration: Option<Duration>,
 }
 
 impl Plan {
@@ -40,7 +36,7 @@ impl Plan {
     }
 
     pub fn end(&self, start: Instant) -> Instant {
-        self.until.duration.map_or(Instant::NEVER, |duration| start + duration)
+        self.duration.map_or(Instant::NEVER, |duration| start + duration)
     }
 
     /// Returns the first deadline, at the requested phase of the interval.
@@ -52,7 +48,7 @@ impl Plan {
     }
 
     pub fn is_done(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
-        next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
+        next > end || self.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
     }
 
     /// Records a wakeup of the calling thread at `now` for `deadline`. If the wakeup is too late,
@@ -119,7 +115,7 @@ impl fmt::Debug for Break {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Plan, Sleeper, Until, measure};
+    use super::super::{Plan, Sleeper, measure};
     use super::*;
     use crate::progress::Hidden;
     use std::sync::Arc;
@@ -127,11 +123,8 @@ mod tests {
 
     #[test]
     fn a_phase_is_after_whole_intervals() {
-        let mut plan = Plan {
-            interval: Duration::from_nanos(1_000),
-            until: Until { loops: Some(3), duration: None },
-            ..Plan::default()
-        };
+        let mut plan =
+            Plan { interval: Duration::from_nanos(1_000), loops: Some(3), ..Plan::default() };
         assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(6_300));
         plan.phase = Some(Duration::from_nanos(250));
         assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(7_250));
@@ -158,7 +151,7 @@ mod tests {
             interval: Duration::from_millis(1),
             threads: vec![None, None],
             slack_ns: 1,
-            until: Until { loops: Some(30), duration: None },
+            loops: Some(30),
             break_at: Some(Arc::new(Break::new(above, freeze))),
             ..Plan::default()
         };

@@ -62,17 +62,20 @@ pub fn busy_percent(span: Duration) -> Option<f64> {
 /// Returns from `/proc/stat` the used time of all CPUs and their total time, in the kernel's units
 /// of CPU accounting.
 fn busy_of(stat: &str) -> Option<[u64; 2]> {
-    const IDLE: usize = 3;
-    const IO_WAIT: usize = 4;
-    /// The number of columns that count. The last two are the time of guests, which is already
-    /// included in the first two.
-    const COUNTED: usize = 8;
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let times: Option<Vec<u64>> =
-        line.split_whitespace().take(COUNTED).map(|time| time.parse().ok()).collect();
-    let times = times.filter(|times| times.len() > IO_WAIT)?;
+    let times = cpu_times(stat, "cpu")?;
+    let idle: u64 = times.get(IDLE)?.iter().sum();
     let all: u64 = times.iter().sum();
-    Some([all - times[IDLE] - times[IO_WAIT], all])
+    Some([all - idle, all])
+}
+
+/// The columns of a CPU's time in which it was idle, including waits for a disk.
+pub const IDLE: std::ops::Range<usize> = 3..5;
+
+/// Returns the columns of a line of `/proc/stat`. The last two are left out: they are the time of
+/// guests, which is already included in the first two.
+pub fn cpu_times(stat: &str, name: &str) -> Option<Vec<u64>> {
+    let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    Some(line.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect())
 }
 
 #[cfg(test)]

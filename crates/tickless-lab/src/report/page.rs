@@ -310,13 +310,4 @@ mod tests {
         assert!(html.contains("width=device-width") && html.contains("@media print"));
         assert!(html.contains("prefers-color-scheme: dark"));
     }
-
-    #[test]
-    fn the_json_is_valid() {
-        let text = serde_json::to_string(&report()).unwrap();
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(json["studies"][2]["live"]["error"], HOSTILE);
-        assert!(json["studies"][2]["live"]["result"].is_null());
-        assert!(json["studies"][4]["live"].is_null() && json["verdicts"][4]["live"].is_null());
-    }
 }

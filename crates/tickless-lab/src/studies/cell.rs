@@ -22,27 +22,22 @@ pub enum Role {
     Live,
 }
 
-/// The range in which a figure should lie, both ends included.
+/// The range in which a figure should lie: its lower and its upper end, both included. `None` for
+/// no limit.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-#[serde(into = "[Option<f64>; 2]")]
-pub struct Band {
-    /// The lower end; `None` for no lower limit.
-    pub low: Option<f64>,
-    /// The upper end; `None` for no upper limit.
-    pub high: Option<f64>,
-}
+pub struct Band(pub Option<f64>, pub Option<f64>);
 
 impl Band {
     pub const fn between(low: f64, high: f64) -> Band {
-        Band { low: Some(low), high: Some(high) }
+        Band(Some(low), Some(high))
     }
 
     pub const fn at_least(low: f64) -> Band {
-        Band { low: Some(low), high: None }
+        Band(Some(low), None)
     }
 
     pub const fn at_most(high: f64) -> Band {
-        Band { low: None, high: Some(high) }
+        Band(None, Some(high))
     }
 
     pub fn around(published: f64, percent: f64) -> Band {
@@ -56,13 +51,7 @@ impl Band {
     }
 
     pub fn contains(&self, value: f64) -> bool {
-        self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
-    }
-}
-
-impl From<Band> for [Option<f64>; 2] {
-    fn from(band: Band) -> Self {
-        [band.low, band.high]
+        self.0.is_none_or(|low| value >= low) && self.1.is_none_or(|high| value <= high)
     }
 }
 
@@ -303,12 +292,12 @@ pub fn claim(cell: &Cell) -> Option<[String; 5]> {
 }
 
 fn band(band: Band) -> String {
-    match (band.low, band.high) {
-        (Some(low), Some(high)) if low == high => low.to_string(),
-        (Some(low), Some(high)) => format!("{} to {}", figure(low), figure(high)),
-        (Some(low), None) => format!(">= {low}"),
-        (None, Some(high)) => format!("<= {high}"),
-        (None, None) => String::new(),
+    match band {
+        Band(Some(low), Some(high)) if low == high => low.to_string(),
+        Band(Some(low), Some(high)) => format!("{} to {}", figure(low), figure(high)),
+        Band(Some(low), None) => format!(">= {low}"),
+        Band(None, Some(high)) => format!("<= {high}"),
+        Band(None, None) => String::new(),
     }
 }
 

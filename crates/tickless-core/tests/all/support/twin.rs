@@ -122,6 +122,11 @@ impl Twin {
         }
     }
 
+    /// Returns the length of a tick in nanoseconds.
+    pub fn tick(&self) -> u64 {
+        self.settings.tick.length().as_nanos() as u64
+    }
+
     pub fn renew(&mut self, id: usize, family: Family) {
         self.timers[id] = TwinTimer::new(family);
     }
@@ -206,7 +211,7 @@ impl Twin {
 
     /// Pushes a pending timer out without moving it.
     fn push_out(&mut self, id: usize, deadline: Ns) {
-        let tick = deadline.0.div_ceil(self.settings.tick.length().as_nanos() as u64);
+        let tick = deadline.0.div_ceil(self.tick());
         let Some(pending) = &mut self.timers[id].pending else { panic!("timer {id} is idle") };
         let (due, pass, moved) = match pending.place {
             Place::Bucket { due, .. } => (due, 0, false),
@@ -267,9 +272,7 @@ impl Twin {
     pub fn expiry(&self, id: usize) -> Ns {
         let timer = &self.timers[id];
         let (Some(pending), Some(base)) = (timer.pending, timer.base) else { return Ns::NEVER };
-        let clock = self.bases[base.index()]
-            .clock
-            .saturating_mul(self.settings.tick.length().as_nanos() as u64);
+        let clock = self.bases[base.index()].clock.saturating_mul(self.tick());
         match pending.place {
             Place::Queued(_) | Place::Late => pending.window.hard,
             _ => self.asked_for(id).max(Ns(clock)),
@@ -305,11 +308,7 @@ impl Twin {
             }
         };
         let silent = self.settings.wheel == WheelEvents::Tick || pending.wakes == Wakes::No;
-        if silent {
-            Ns::NEVER
-        } else {
-            Ns(due.saturating_mul(self.settings.tick.length().as_nanos() as u64))
-        }
+        if silent { Ns::NEVER } else { Ns(due.saturating_mul(self.tick())) }
     }
 
     pub fn on(&self, cpu: CpuId) -> impl Iterator<Item = (usize, Pending)> {
@@ -416,7 +415,7 @@ impl Twin {
         else {
             return false;
         };
-        let tick = self.settings.tick.length().as_nanos() as u64;
+        let tick = self.tick();
         let base = &mut self.bases[cpu.index()];
         base.clock = base.clock.max(due);
         let is_far = window.soft.0.div_ceil(tick) > base.clock.min(base.target);
@@ -456,7 +455,7 @@ impl Twin {
         });
         let due: Vec<_> = due.collect();
         // The order of pushed-out timers is unknown.
-        let tick = self.settings.tick.length().as_nanos() as u64;
+        let tick = self.tick();
         let may = |(_, pending): (usize, Pending)| match pending.place {
             Place::Loose { pass, .. } => {
                 pending.window.soft.0.div_ceil(tick) <= base.target && pass < base.passes
@@ -470,7 +469,7 @@ impl Twin {
     }
 
     fn begin_pass(&mut self, cpu: CpuId, now: Ns) {
-        let tick = now.0 / self.settings.tick.length().as_nanos() as u64;
+        let tick = now.0 / self.tick();
         // Behind the timers that an unfinished pass has left.
         let behind = self.unfinished_at(cpu);
         let base = &mut self.bases[cpu.index()];
@@ -522,6 +521,7 @@ impl Twin {
     fn place(&mut self, id: usize, cpu: CpuId, window: Window, now: Ns, wakes: Wakes) {
         self.sequence += 1;
         let sequence = self.sequence;
+        let tick = self.tick();
         let base = &mut self.bases[cpu.index()];
         let (place, window, wakes) = match self.timers[id].family {
             Family::Precise => match base.pass {
@@ -529,7 +529,6 @@ impl Twin {
                 _ => (Place::Queued(sequence), window, Wakes::Yes),
             },
             Family::Coarse => {
-                let tick = self.settings.tick.length().as_nanos() as u64;
                 base.clock = base.clock.max(now.0 / tick);
                 let place = bucket(window.soft, tick, base);
                 (place, Window::at(window.soft), wakes)

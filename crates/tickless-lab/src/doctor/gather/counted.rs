@@ -2,6 +2,7 @@
 
 use super::text;
 use crate::doctor::facts::{Counted, CpuCounts, IdleTicks, Seen};
+use crate::measure::{IDLE, cpu_times};
 use std::path::Path;
 use std::time::Instant;
 use tickless_trace::record::{kernel_hz, stops_idle_ticks};
@@ -71,15 +72,13 @@ pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>
         row.get(columns.iter().position(|&column| column == cpu)?).copied()
     };
     let cpu = |(at, &cpu): (usize, &usize)| {
-        let time = times(stat, cpu).unwrap_or_default();
+        let time = cpu_times(stat, &format!("cpu{cpu}")).unwrap_or_default();
         CpuCounts {
             timer_interrupts: local.get(at).copied().unwrap_or(0),
             timer_softirqs: softirq("TIMER", cpu).unwrap_or(0),
             hrtimer_softirqs: softirq("HRTIMER", cpu).unwrap_or(0),
-            // Only the first eight columns: the last two are the time of guests, which is already
-            // included in the first two.
-            time: time.iter().take(8).sum(),
-            idle: time.iter().skip(3).take(2).sum(),
+            time: time.iter().sum(),
+            idle: time.get(IDLE).into_iter().flatten().sum(),
             softirq: time.get(6).copied().unwrap_or(0),
         }
     };
@@ -98,16 +97,6 @@ fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
         let numbers = rest.split_whitespace().map_while(|word| word.parse().ok());
         is_wanted(name, rest).then(|| numbers.collect())
     })
-}
-
-/// Returns the columns of a CPU's line in `/proc/stat`, in the kernel's clock ticks.
-fn times(stat: &str, cpu: usize) -> Option<Vec<u64>> {
-    let name = format!("cpu{cpu}");
-    let line = stat.lines().find_map(|line| {
-        let (found, rest) = line.split_once(' ')?;
-        (found == name).then_some(rest)
-    })?;
-    Some(line.split_whitespace().map_while(|word| word.parse().ok()).collect())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub mod log;
 
 use super::checks::{Check, Need};
 use super::facts::{Facts, Quota, RecordedTimers, Seen, Sleeps};
-use crate::latency::{self, Plan, Sleeper, Until};
+use crate::latency::{self, Plan, Sleeper};
 use crate::measure::{cpus, disturbance, wait};
 use crate::progress::{Hidden, Progress};
 use std::collections::BTreeMap;
@@ -115,17 +115,13 @@ fn refusal(path: &Path, error: &io::Error) -> String {
 fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
-        let recording = prepare(tracefs, look)?;
+        // Some checks use more kinds of events, recorded if the kernel has them.
+        let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
+        let recording = Recording::prepare(tracefs, &options, look.program.as_deref())?;
         recording.start()?;
         Ok(recording)
     };
     begin().map_err(|error| error.to_string())
-}
-
-/// Sets up the recording. Some checks use more kinds of events, recorded if the kernel has them.
-fn prepare(tracefs: Tracefs, look: &GatherOptions) -> Result<Recording, RecordError> {
-    let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
-    Recording::prepare(tracefs, &options, look.program.as_deref())
 }
 
 fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
@@ -162,7 +158,7 @@ fn sleeps(duration: Duration) -> Seen<Sleeps> {
         interval: Duration::from_micros(INTERVAL_US),
         threads: vec![None],
         slack_ns: 1,
-        until: Until { loops: None, duration: Some(duration.min(DURATION_MAX)) },
+        duration: Some(duration.min(DURATION_MAX)),
         ..Plan::default()
     };
     let slices = latency::measure(&[Sleeper::ClockNanosleep], &plan, 1, &Hidden);

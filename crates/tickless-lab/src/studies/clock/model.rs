@@ -33,7 +33,7 @@ use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::time::{CpuId, Ns, Window};
-use tickless_machine::device::{self, CounterId};
+use tickless_machine::device;
 use tickless_machine::engine::{self, Machine};
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
@@ -230,6 +230,8 @@ struct Run {
     clock: RefCell<Option<Rc<SharedClock>>>,
     source: Source,
     reads: RefCell<Vec<u64>>,
+    /// The device's own count of reads, which includes set-up and warm-up.
+    device_reads: Shared<u64>,
     /// How much work was done, in picoseconds that a thread alone on its core would need for it.
     computed: Shared<u64>,
     passed: Shared<u64>,
@@ -246,11 +248,11 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
         clock: RefCell::new(None),
         source,
         reads: RefCell::new(Vec::new()),
+        device_reads: Shared::new(0),
         computed: Shared::new(0),
         passed: Shared::new(0),
     });
     tick_in_interrupts(&mut machine, &run, spec, period);
-    let counter = Rc::new(Shared::new(None));
     let timers: Rc<Vec<OwnedTimer<Sim, QueueLink>>> =
         Rc::new((0..cpus).map(|_| OwnedTimer::new(&run.bases, 0)).collect());
     for cpu in 0..cpus {
@@ -258,19 +260,18 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
             Ticks::Aligned => 0,
             Ticks::Skewed => period.0 * u64::from(cpu) / u64::from(cpus),
         };
-        let (run, timers, counter) = (Rc::clone(&run), Rc::clone(&timers), Rc::clone(&counter));
+        let (run, timers) = (Rc::clone(&run), Rc::clone(&timers));
         machine.start(CpuId(cpu), move || {
             if cpu == 0 {
-                counter.set(run.set_up());
+                run.set_up();
             }
             let first = Ns(period.0 + offset);
             // These timers are never shut down, so arming does not fail.
             let window = Window::at(first);
             let _ = timers[cpu as usize].start(window, Ns::ZERO, Options::default());
             run.compute(period);
-            if cpu == 0 {
-                let reads = counter.get().map_or(0, device::counter_reads);
-                run.reads.borrow_mut().push(reads);
+            if let (0, Some(clock)) = (cpu, &*run.clock.borrow()) {
+                run.device_reads.set(device::counter_reads(clock.counter()));
             }
         })?;
     }
@@ -305,15 +306,12 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
 
 impl Run {
     /// Opens the counter that all CPUs read.
-    fn set_up(&self) -> Option<CounterId> {
+    fn set_up(&self) {
         let policy = match self.source {
             Source::Combined => ReadPolicy::Combined,
             Source::Tsc | Source::Direct => ReadPolicy::Direct,
         };
-        let clock = SharedClock::new(policy)?;
-        let counter = clock.counter();
-        *self.clock.borrow_mut() = Some(Rc::new(clock));
-        Some(counter)
+        *self.clock.borrow_mut() = SharedClock::new(policy).map(Rc::new);
     }
 
     /// Reads the clock. Records the duration unless the machine is still warming up.
@@ -351,9 +349,6 @@ impl Run {
 
     fn outcome(&self, spec: &Spec, cpus: u16, digest: u64) -> Outcome {
         let mut reads = self.reads.borrow_mut();
-        // The last entry is not the time of a read: it is the device's own count of reads, which
-        // includes set-up and warm-up.
-        let device = reads.pop().unwrap_or(0);
         let total: u64 = reads.iter().sum();
         reads.sort_unstable();
         let count = reads.len().max(1);
@@ -367,7 +362,7 @@ impl Run {
             read_percent: 100.0 * total as f64 / time,
             read_ns: total as f64 / count as f64 / 1e3,
             read_p999_ns: reads.get(count * 999 / 1000).copied().unwrap_or(0) as f64 / 1e3,
-            device_reads: device as f64 / reads_wanted,
+            device_reads: self.device_reads.get() as f64 / reads_wanted,
             digest,
         }
     }

@@ -7,7 +7,7 @@
 //! threads delay it.
 
 use crate::LabError;
-use crate::latency::{Plan, Sleeper, Tally, Until};
+use crate::latency::{Plan, Sleeper, Tally};
 use crate::measure::{Threads, cpus, joined, stay_on};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,7 +146,7 @@ impl Scene {
             interval: INTERVAL,
             threads: if self.is_pinned { pinned() } else { vec![None] },
             slack_ns: 1,
-            until: Until { loops: None, duration: Some(self.duration) },
+            duration: Some(self.duration),
             phase: self.phase,
             ..Plan::default()
         }
