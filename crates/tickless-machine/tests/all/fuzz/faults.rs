@@ -1,7 +1,7 @@
 //! The faults of one history. None is injected after its first part, the safety phase.
 
-use super::history::{FaultCounts, SAFE_UNTIL};
-use std::cell::RefCell;
+use super::history::SAFE_UNTIL;
+use super::oracle::Oracle;
 use std::rc::Rc;
 use tickless_core::time::Ns;
 use tickless_machine::fault::Faults;
@@ -17,7 +17,7 @@ pub(super) struct FaultPlan {
     /// The CPU is stopped in one of this many computations; zero if it never is.
     steals_one_in: u64,
     clock_errors: Vec<ClockError>,
-    counts: Rc<RefCell<FaultCounts>>,
+    oracle: Rc<Oracle>,
 }
 
 /// An interval of true time, `from` to `to`, in which the clock always shows the time `shows`.
@@ -33,7 +33,7 @@ const STOLEN_MAX: u64 = 4_000_000;
 const CLOCK_ERROR_MAX: u64 = 2_000_000;
 
 impl FaultPlan {
-    pub(super) fn draw(random: &mut Random, counts: &Rc<RefCell<FaultCounts>>) -> FaultPlan {
+    pub(super) fn draw(random: &mut Random, oracle: &Rc<Oracle>) -> FaultPlan {
         let mut pick = |end| random.below(end) as usize;
         let late_max = [0, 5_000, 50_000][pick(3)];
         let loses_one_in = [0, 0, 40, 400][pick(4)];
@@ -51,8 +51,8 @@ impl FaultPlan {
             })
             .collect();
         let own = Random::new(random.draw());
-        let counts = Rc::clone(counts);
-        FaultPlan { random: own, late_max, loses_one_in, steals_one_in, clock_errors, counts }
+        let oracle = Rc::clone(oracle);
+        FaultPlan { random: own, late_max, loses_one_in, steals_one_in, clock_errors, oracle }
     }
 
     /// Returns true with a probability of one in `times`; never if `times` is zero.
@@ -62,7 +62,7 @@ impl FaultPlan {
 
     fn delay(&mut self, most: u64) -> Ns {
         let late = if self.random.below(4) > 0 { 0 } else { self.random.below(most + 1) };
-        self.counts.borrow_mut().late += u64::from(late > 0);
+        self.oracle.history.borrow_mut().faults.late += u64::from(late > 0);
         Ns(late)
     }
 }
@@ -75,11 +75,11 @@ impl Faults for FaultPlan {
         // Lose only interrupts that the timer code sends, which must tolerate that. The little
         // simulated kernel does not tolerate the loss of its own interrupts.
         if vector == Vector::Look && self.once_in(self.loses_one_in) {
-            self.counts.borrow_mut().lost += 1;
+            self.oracle.history.borrow_mut().faults.lost += 1;
             return None;
         }
         if self.once_in(64) {
-            self.counts.borrow_mut().late += 1;
+            self.oracle.history.borrow_mut().faults.late += 1;
             return Some(Ns(SLOW));
         }
         Some(self.delay(self.late_max))
@@ -90,7 +90,7 @@ impl Faults for FaultPlan {
             return Some(Ns::ZERO);
         }
         if self.once_in(self.loses_one_in) {
-            self.counts.borrow_mut().lost += 1;
+            self.oracle.history.borrow_mut().faults.lost += 1;
             return None;
         }
         Some(self.delay(10 * self.late_max))
@@ -100,14 +100,14 @@ impl Faults for FaultPlan {
         if now >= SAFE_UNTIL || !self.once_in(self.steals_one_in) {
             return Ns::ZERO;
         }
-        self.counts.borrow_mut().thefts += 1;
+        self.oracle.history.borrow_mut().faults.thefts += 1;
         Ns(self.random.below(STOLEN_MAX))
     }
 
     fn clock(&mut self, at: Ns) -> Ns {
         let error = self.clock_errors.iter().find(|error| (error.from..error.to).contains(&at));
         let Some(error) = error else { return at };
-        self.counts.borrow_mut().wrong_times += 1;
+        self.oracle.history.borrow_mut().faults.wrong_times += 1;
         error.shows
     }
 }

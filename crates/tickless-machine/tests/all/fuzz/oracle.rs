@@ -1,6 +1,6 @@
 //! The oracle: checks each callback of a random test run, and each result of a call.
 
-use super::history::{FaultCounts, History, LATE_MAX};
+use super::history::{History, LATE_MAX};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
@@ -18,10 +18,7 @@ use tickless_machine::{cpu, engine};
 #[derive(Default)]
 pub(super) struct Oracle {
     violation: RefCell<Option<(Ns, String)>>,
-    armed: Cell<u64>,
-    fired: Cell<u64>,
-    cancelled: Cell<u64>,
-    pub(super) faults: Rc<RefCell<FaultCounts>>,
+    pub(super) history: RefCell<History>,
 }
 
 impl Oracle {
@@ -41,14 +38,6 @@ impl Oracle {
         self.violation.borrow_mut().take()
     }
 
-    pub(super) fn has_armed(&self) {
-        self.armed.set(self.armed.get() + 1);
-    }
-
-    pub(super) fn has_cancelled(&self) {
-        self.cancelled.set(self.cancelled.get() + 1);
-    }
-
     /// Checks that no program has broken a rule about locks, and that the running CPU holds no
     /// lock. Called in each callback, and after each call of the timer code.
     pub(super) fn check_locks(&self) {
@@ -63,14 +52,9 @@ impl Oracle {
     pub(super) fn count_noticed(&self, kernel: &Kernel) {
         let bases = kernel.bases();
         let views = (0..bases.count() as u16).filter_map(|cpu| bases.view(CpuId(cpu)));
-        let mut faults = self.faults.borrow_mut();
+        let faults = &mut self.history.borrow_mut().faults;
         faults.noticed = views.map(|view| view.device.lost).sum();
         (faults.deaths, faults.deaths_in_callbacks) = kernel.power_offs();
-    }
-
-    pub(super) fn history(&self, cpus: u16, digest: u64) -> History {
-        let (armed, fired, cancelled) = (self.armed.get(), self.fired.get(), self.cancelled.get());
-        History { cpus, armed, fired, cancelled, faults: *self.faults.borrow(), digest }
     }
 }
 
@@ -154,7 +138,7 @@ pub(super) fn test_timer(
 }
 
 fn fire(oracle: &Oracle, record: &TimerRecord, now: Ns) {
-    oracle.fired.set(oracle.fired.get() + 1);
+    oracle.history.borrow_mut().fired += 1;
     record.ran_on.set(engine::here().0);
     if record.running.replace(true) {
         oracle.fail("a callback overlaps itself".to_string());

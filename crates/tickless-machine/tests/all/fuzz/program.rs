@@ -107,7 +107,7 @@ impl Program {
         // Add the arming before the call, because the timer may fire before the call returns.
         record.due.borrow_mut().push((mine, soft));
         let started = timer.timer.start(window, now, Options { pinned, ..Options::default() });
-        self.oracle.has_armed();
+        self.oracle.history.borrow_mut().armed += 1;
         match started {
             None => self.oracle.fail("an arming was refused".to_string()),
             // The timer was not pending before this arming: the previous arming has fired, or its
@@ -138,7 +138,7 @@ impl Program {
                 self.oracle.fail(format!("cancelled one arming of {due:?}"));
             }
             Cancel::Pending => {
-                self.oracle.has_cancelled();
+                self.oracle.history.borrow_mut().cancelled += 1;
                 due.clear();
             }
             Cancel::Idle if !due.is_empty() => {
@@ -172,7 +172,7 @@ impl Program {
             let plugged = self.kernel.plug(|| self.kernel.bases().offline(cpu));
             // Taking a base offline fails if no other base is online. Count only successes.
             if let Some(Ok(_)) = plugged {
-                self.oracle.faults.borrow_mut().offline += 1;
+                self.oracle.history.borrow_mut().faults.offline += 1;
             }
         }
     }
