@@ -178,7 +178,7 @@ impl Kernel {
             }
         }
         self.pass(self.now);
-        self.print(0, ".....", "tick_stop: success=1 dependency=NONE");
+        self.print(CPUS - 1, ".....", "tick_stop: success=1 dependency=NONE");
         self
     }
 }
@@ -195,7 +195,7 @@ proptest! {
         let kernel = Kernel::new().run(&actions);
         prop_assume!(kernel.text.contains("timer="));
         let summary = replay(&kernel.text);
-        prop_assert_eq!(summary.inferred_operations, 0);
+        prop_assert_eq!((summary.trace.cpus, summary.inferred_operations), (480, 0));
         prop_assert_eq!(summary.policies[2].device_writes, kernel.writes);
         prop_assert_eq!(wakeups(&summary)[2], kernel.interrupts);
         prop_assert_eq!(spurious(&summary)[2], kernel.for_nothing);
