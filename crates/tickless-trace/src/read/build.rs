@@ -130,8 +130,7 @@ impl<'a, 'n> Reading<'a, 'n> {
         let expires = self.read(EXPIRES, |expires, _| number(expires))?;
         let timeout = self.read(TIMEOUT, |timeout, _| signed(timeout))?;
         let times = expires.zip(timeout).ok_or_else(|| self.missing(TIMEOUT))?;
-        // The kernel prints `timeout = expires - now`.
-        Ok(Jiffy(times.0.wrapping_sub_signed(times.1)))
+        Ok(jiffies_now(times.0, times.1))
     }
 
     /// Reads a hexadecimal number without prefix.
@@ -176,4 +175,13 @@ impl<'a, 'n> Reading<'a, 'n> {
 fn pid_before_priority(text: &[u8]) -> Option<&[u8]> {
     let end = find(text, b" [")?;
     text[..end].rsplit(|&byte| byte == b':').next()
+}
+
+/// Returns the jiffies at a timer's start, `expires - timeout`: the kernel prints `timeout =
+/// expires - now`. Jiffies of 32 bits wrap five minutes after boot, so an expiry just after the
+/// wrap may be smaller than its timeout.
+fn jiffies_now(expires: u64, timeout: i64) -> Jiffy {
+    let now = expires.wrapping_sub_signed(timeout);
+    let wrapped = expires <= u64::from(u32::MAX) && now > u64::from(u32::MAX) && timeout > 0;
+    Jiffy(if wrapped { now & u64::from(u32::MAX) } else { now })
 }

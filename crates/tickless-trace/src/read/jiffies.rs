@@ -50,9 +50,16 @@ pub struct JiffyClock {
     pub late_max: Ns,
 }
 
-/// Returns the number of ticks from one jiffy to another; negative if the other is earlier.
+/// Returns the number of ticks from one jiffy to another; negative if the other is earlier. Jiffies
+/// of 32 bits wrap, the first time five minutes after boot. If both numbers fit into 32 bits, they
+/// are assumed to be jiffies of 32 bits. This is also right on a 64-bit machine if they are less
+/// than 2^31 ticks apart.
 fn ticks_between(from: Jiffy, to: Jiffy) -> i64 {
-    to.0.wrapping_sub(from.0).cast_signed()
+    let ticks = to.0.wrapping_sub(from.0);
+    match from.0.max(to.0) <= u64::from(u32::MAX) {
+        true => i64::from(ticks as u32 as i32),
+        false => ticks as i64,
+    }
 }
 
 impl JiffyClock {

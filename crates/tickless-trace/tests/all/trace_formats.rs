@@ -1,6 +1,6 @@
 //! The text of each tool is read as the same events.
 
-use crate::support::{data_path, sample_path, sample_text};
+use crate::support::{data_path, parsed, sample_path, sample_text};
 use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::read::{
@@ -214,6 +214,23 @@ fn a_short_trace_takes_hz_from_the_tick() {
     let trace = ftrace(&lines.each_ref().map(String::as_str));
     let hz = trace.hz.unwrap();
     assert_eq!((hz.value, hz.tick()), (300, Ns(3_333_333)));
+}
+
+#[test]
+fn narrow_jiffies_wrap() {
+    let line = |time: &str, expires: u64, timeout: i64| {
+        format!(
+            " a-1 [000] .....  {time}: timer_start: timer=c1234567 function=f \
+             expires={expires} [timeout={timeout}]"
+        )
+    };
+    let lines =
+        [line("300.000000", 5, 10), line("300.050000", 100, 100), line("300.100000", 9, -1)];
+    let trace = parsed(&format!("# HZ=100\n# tracer: nop\n{}\n", lines.join("\n")));
+    let Event::TimerStart { now, .. } = trace.records[0].event else { panic!() };
+    assert_eq!(now, Jiffy(u64::from(u32::MAX) - 4));
+    let clock = trace.jiffies.unwrap();
+    assert_eq!(clock.time(Jiffy(5)).0 - clock.time(now).0, 100_000_000);
 }
 
 /// Goal: the text of current tools is read to the last line, and replays as it was recorded.
