@@ -31,6 +31,11 @@ models! {
     pushing_out_an_entry_against_fire,
     pushing_out_an_entry_twice_against_fire,
     resetting_a_pushed_out_entry_against_fire,
+}
+
+// With one preemption more, this takes ten times as long as the others.
+models! {
+    shallow
     bringing_forward_a_pushed_out_entry_against_fire,
 }
 
