@@ -29,8 +29,10 @@ trap 'rm -rf "$work"' EXIT
 if [ -n "$twice" ]; then
   unset CARGO_TARGET_DIR
   export RELEASE_TOOLS=$work/tools
+  commit=$(git rev-parse HEAD)
   for build in one two/deeper; do
     git clone -q . "$work/$build"
+    git -C "$work/$build" checkout -q "$commit"
     "$work/$build/ci/release.sh" "$work/$build/out"
     rm -rf "$work/$build/target" "$work/$build/python/target"
   done
