@@ -375,7 +375,7 @@ fn reset_a_pushed_out_entry<L: Kind>(to: Ns) {
 }
 
 /// Goal: a driver that rearms the timer beside a reset under the lock leaves it armed, and its task
-/// is woken (D8).
+/// is woken (X10).
 fn resetting_a_pushed_out_entry_against_fire<L: Kind>() {
     reset_a_pushed_out_entry::<L>(LATEST);
 }
