@@ -59,12 +59,23 @@ pub fn quiet_host(
         }
         _ => {
             let mut spec = host(effort, progress)?;
+            check(&spec)?;
             if let Some(percent) = busy {
                 spec.about += &format!("; measured while {percent:.0} % busy with other work");
             }
             Ok(spec)
         }
     }
+}
+
+/// Returns an error if the machine's file could not be read again: while a thread waits for its
+/// CPU, it may measure a price that no machine has.
+fn check(spec: &Spec) -> Result<(), LabError> {
+    let parsed = Spec::parse(&spec.name, &spec.to_toml());
+    parsed.map(drop).map_err(|error| {
+        let advice = "other programs disturbed the measurement; measure again when they are idle";
+        LabError::Request { what: format!("{error}; {advice}") }
+    })
 }
 
 /// Returns this host as a simulated machine: the template, with measured and fitted parameters.
@@ -128,4 +139,18 @@ fn topology(spec: Spec) -> Spec {
         (key.to_string(), Parameter { value: count as f64, origin })
     });
     counted.chain(rates).fold(spec, |spec, (key, parameter)| spec.with_parameter(&key, parameter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_that_no_machine_has_is_an_error() {
+        let spec = find(TEMPLATE).unwrap();
+        check(&spec).unwrap();
+        let slow = parameter(Spread::of([0.04].into_iter()), "with a CPU that is never ours");
+        let error = check(&spec.with_parameter("cpu.ghz", slow)).unwrap_err().to_string();
+        assert!(error.contains("cpu.ghz") && error.contains("measure again"), "{error}");
+    }
 }
