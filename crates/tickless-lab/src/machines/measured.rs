@@ -149,7 +149,7 @@ mod tests {
     fn a_price_that_no_machine_has_is_an_error() {
         let spec = find(TEMPLATE).unwrap();
         check(&spec).unwrap();
-        let slow = parameter(Spread::of([0.04].into_iter()), "with a CPU that is never ours");
+        let slow = parameter(Spread::of([0.04]), "with a CPU that is never ours");
         let error = check(&spec.with_parameter("cpu.ghz", slow)).unwrap_err().to_string();
         assert!(error.contains("cpu.ghz") && error.contains("measure again"), "{error}");
     }
