@@ -261,11 +261,16 @@ impl<L: Family<Host>> Entry<L> {
             return false;
         }
         let armed = deadline.0.saturating_sub(units * LEAD_NS);
-        if units * LEAD_NS > armed.saturating_sub(now.0) || !timer.may_stay_armed() {
+        if units * LEAD_NS > armed.saturating_sub(now.0) {
             return false;
         }
-        self.set_deadline(deadline);
-        self.lead.replace(lead, units as u8)
+        timer.push_out_by(|timer| {
+            // Otherwise timers fire in the order in which they were armed.
+            timer.shared().bases.pushes_out_lazily() && {
+                self.set_deadline(deadline);
+                self.lead.replace(lead, units as u8)
+            }
+        })
     }
 
     /// Moves the deadline. If the timer has fired, ends that use of it and begins a new one.

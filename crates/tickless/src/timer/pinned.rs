@@ -177,14 +177,13 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// Makes the deadline of a pending coarse timer later without taking a lock. Returns `false`,
-    /// and changes nothing, if that requires the lock.
+    /// Makes the deadline of a pending timer later by `push_out`, which takes no lock. Returns
+    /// `false`, and changes nothing, if that requires the lock.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
+    pub(super) fn push_out_by(&self, push_out: impl FnOnce(&Self) -> bool) -> bool {
         // While events are traced, leave the push-out to `start`, which emits an arming's event.
-        let is_done = !events::are_traced()
-            && self.set.bases.push_out(self.timer(), window, now, Options::default());
+        let is_done = !events::are_traced() && push_out(self);
         #[cfg(debug_assertions)]
         if is_done && !self.set.is_forked_child() {
             self.set.notes.armed(self.address(), core::panic::Location::caller());
@@ -192,18 +191,13 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         is_done
     }
 
-    /// Returns whether a pending timer may stay armed ahead of a deadline that its owner makes
-    /// later. Otherwise the owner must rearm it: the event of an arming is traced, or the timers
-    /// fire in the order in which they were armed.
+    /// As [`push_out_by`](Self::push_out_by), for a coarse timer.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(super) fn may_stay_armed(&self) -> bool {
-        let may = !events::are_traced() && self.set.bases.pushes_out_lazily();
-        #[cfg(debug_assertions)]
-        if may && !self.set.is_forked_child() {
-            self.set.notes.armed(self.address(), core::panic::Location::caller());
-        }
-        may
+    pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
+        self.push_out_by(|this| {
+            this.set.bases.push_out(this.timer(), window, now, Options::default())
+        })
     }
 
     #[inline]
