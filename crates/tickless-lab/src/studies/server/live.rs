@@ -2,6 +2,7 @@
 //! run of the machine `host` with the same load.
 
 use super::contenders::Contender;
+use super::limiter::Limits;
 use super::model::{self, Case, REQUESTS_PER_CONNECTION, WORK, zipf};
 use crate::measure::{self, Spread, Stopwatch, interleave};
 use crate::progress::Progress;
@@ -44,7 +45,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let host = machines::find("host")?;
     for (&stolen, taken) in STOLEN.iter().zip(taken) {
         let span = request.effort.pick(Ns::from_us(300), Ns::from_ms(20), Ns::from_ms(50));
-        let case = Case { contender: Contender::Ours, stolen, span };
+        let case = Case { contender: Contender::Ours, stolen, limits: Limits::None, span };
         let simulated = model::run(&host, case, 1).map_err(sim::no_memory)?.time_per_request;
         let percent = stolen / 10;
         let id = format!("2.ours.{percent}pct");

@@ -1,8 +1,9 @@
 //! The study `server`: what timers cost a server whose workers steal each other's requests, from 2
 //! to 480 CPUs. The protocols of the library around its core run here, too: locks with a bias,
-//! doorbells, counts of users, memory.
+//! doorbells, counts of users, memory, permits.
 
 mod contenders;
+mod limiter;
 mod live;
 mod model;
 mod sim;

@@ -7,11 +7,14 @@
 //! without requests begins one on one of its connections. It draws the connection by Zipf's law:
 //! the more recently one was used, the more often. Every 16th request ends with a new connection.
 //!
+//! With [`Limits`], each request first takes a permit of a limiter.
+//!
 //! The queues and the connections' own data take no simulated time: what remains beside the
 //! server's own work is the time in timers, interrupts and drivers included.
 
 use super::contenders::{Contender, Counted, Heaps, Place, Timers, Wheels};
-use super::words::{BiasRule, Process};
+use super::limiter::{Limiter, Limits};
+use super::words::{BiasRule, Line, Process};
 use hdrhistogram::Histogram;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -29,6 +32,7 @@ pub struct Case {
     pub contender: Contender,
     /// How many of 1,000 steps happen on another CPU than the step before.
     pub stolen: u64,
+    pub limits: Limits,
     /// The simulated time in which figures are taken, after a warm-up of half that time.
     pub span: Ns,
 }
@@ -60,6 +64,8 @@ struct Server<T: Timers> {
     timers: T,
     process: Rc<Process>,
     case: Case,
+    /// One for all CPUs, one for each, or none.
+    limiters: Vec<Line<Limiter>>,
     queues: Vec<RefCell<VecDeque<Request<T::Connection>>>>,
     /// The idle connections of each CPU; the most recently used one comes last.
     idle: Vec<RefCell<Vec<T::Connection>>>,
@@ -130,7 +136,12 @@ impl<T: Timers> Server<T> {
         self.server_work(counted);
         let connection = &request.connection;
         match request.step {
-            0 => self.timed(counted, || self.timers.arm(connection)),
+            0 => {
+                if let Some(limiter) = self.limiter(cpu) {
+                    self.timed(counted, || limiter.take());
+                }
+                self.timed(counted, || self.timers.arm(connection));
+            }
             1 => self.timed(counted, || self.timers.push_out(connection)),
             2 => self.timed(counted, || self.timers.cancel(connection)),
             _ => {
@@ -143,6 +154,12 @@ impl<T: Timers> Server<T> {
         let goes = random.below(1_000) < self.case.stolen;
         let to = if goes { random.below(self.queues.len() as u64) as usize } else { cpu.index() };
         self.queues[to].borrow_mut().push_back(request);
+    }
+
+    /// Returns the limiter from which requests on this CPU take their permits.
+    fn limiter(&self, cpu: CpuId) -> Option<&Limiter> {
+        let place = cpu.index().checked_rem(self.limiters.len())?;
+        Some(&self.limiters[place].0)
     }
 
     fn server_work(&self, counted: &mut Count) {
@@ -221,6 +238,7 @@ fn serve<T: Timers>(
         timers: timers(),
         process: Rc::clone(&process),
         case,
+        limiters: case.limits.limiters(cpus),
         queues: (0..cpus).map(|_| RefCell::default()).collect(),
         idle: (0..cpus).map(|_| RefCell::default()).collect(),
         opened: Cell::new(0),

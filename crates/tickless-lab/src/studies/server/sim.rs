@@ -2,6 +2,7 @@
 
 use super::STUDY;
 use super::contenders::Contender::{self, Fixed, Heaps, Mutex, Ours, Shards, Unbiased};
+use super::limiter::Limits;
 use super::model::{self, Case, Outcome};
 use crate::LabError;
 use crate::progress::Progress;
@@ -42,8 +43,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     );
     let asked = sim::points(&mut result, request, &spec)?;
     let cpus = asked.as_deref().unwrap_or(usual);
-    let span = request.effort.pick(Ns::from_us(200), Ns::from_us(400), Ns::from_ms(2));
-    let all = cases(&Contender::ALL, &STOLEN, span);
+    let short = request.effort.pick(Ns::from_us(200), Ns::from_us(400), Ns::from_ms(2));
+    let all = cases(&Contender::ALL, &STOLEN, short);
     let points = points(&spec, cpus, &all).map_err(sim::no_memory)?;
     let [fewest, most] = ends(&points);
     let mut cells = cells("", &points, &[fewest, 30, most]);
@@ -57,6 +58,14 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let biased = self::points(&spec, biased, &biases).map_err(sim::no_memory)?;
     cells.extend(self::cells("long.", &biased, &[2, 30, 120, 480]));
     cells.extend(over_unbiased([&points, &biased]));
+    for (name, limits) in [("one_limiter.", Limits::One), ("cpu_limiters.", Limits::EachCpu)] {
+        let limited: Vec<Case> = cases(&[Ours], &[0, 100], short)
+            .into_iter()
+            .map(|case| Case { limits, ..case })
+            .collect();
+        let limited = self::points(&spec, cpus, &limited).map_err(sim::no_memory)?;
+        cells.extend(self::cells(name, &limited, &[fewest, 30, most]));
+    }
     sim::add(&mut result, request, Ok(cells))?;
     plots(&mut result, &points, &biased);
     sim::add_sensitivity(
@@ -79,8 +88,9 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
 }
 
 fn cases(contenders: &[Contender], stolen: &[u64], span: Ns) -> Vec<Case> {
-    let of = |&contender| stolen.iter().map(move |&stolen| Case { contender, stolen, span });
-    contenders.iter().flat_map(of).collect()
+    let limits = Limits::None;
+    let case = |contender| move |&stolen| Case { contender, stolen, limits, span };
+    contenders.iter().flat_map(|&contender| stolen.iter().map(case(contender))).collect()
 }
 
 /// Simulates each case with each number of CPUs.
@@ -185,9 +195,16 @@ mod tests {
     use tickless_machine::machines;
     use tickless_machine::size::sized;
 
-    fn outcome(cpus: u16, contender: Contender, stolen: u64) -> Outcome {
+    const PAGE: &str = include_str!("../../../../../docs/dev/shared-words.md");
+
+    fn limited(cpus: u16, contender: Contender, stolen: u64, limits: Limits) -> Outcome {
         let spec = sized(&machines::named("ivybridge-ex-16s").unwrap().unwrap(), cpus).spec;
-        model::run(&spec, Case { contender, stolen, span: Ns::from_us(400) }, SEED).unwrap()
+        let case = Case { contender, stolen, limits, span: Ns::from_us(400) };
+        model::run(&spec, case, SEED).unwrap()
+    }
+
+    fn outcome(cpus: u16, contender: Contender, stolen: u64) -> Outcome {
+        limited(cpus, contender, stolen, Limits::None)
     }
 
     /// Goal: an operation moves no more lines between CPUs than `docs/dev/shared-words.md` allows:
@@ -195,9 +212,7 @@ mod tests {
     /// limit in each row.
     #[test]
     fn operations_move_no_more_lines_than_the_table_allows() {
-        const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dev/shared-words.md");
-        let page = std::fs::read_to_string(PAGE).unwrap();
-        let rows = page.lines().filter_map(|line| {
+        let rows = PAGE.lines().filter_map(|line| {
             let (share, limit) = line.strip_prefix("| ")?.split_once(" % | ")?;
             Some((share.parse::<f64>().ok()?, limit.strip_suffix(" |")?.parse::<f64>().ok()?))
         });
@@ -208,6 +223,18 @@ mod tests {
             assert!(moved <= limit && moved >= 0.7 * limit, "{share} % stolen: {moved} lines");
         }
         assert!(outcome(30, Mutex, 0).lines_per_operation > 1.0, "one lock moves lines");
+    }
+
+    /// Goal: a permit of one limiter for all CPUs moves its word, and no more than the page's table
+    /// allows; one of the CPU's own limiter moves nothing.
+    #[test]
+    fn permits_move_no_more_lines_than_the_table_allows() {
+        let moved = |limits| limited(30, Ours, 0, limits).lines_per_operation;
+        let limit = 0.6;
+        assert!(PAGE.contains(&format!("| 0 %, with one limiter | {limit} |")));
+        let one = moved(Limits::One);
+        assert!(one <= limit && one >= 0.7 * limit, "{one} lines");
+        assert!(moved(Limits::EachCpu) == 0.0, "a limiter for each CPU moves lines");
     }
 
     /// Goal: with membarrier(2) as costly as on 30 CPUs, a bias that is soon lost costs little.
