@@ -7,17 +7,13 @@ use tickless_core::clock::counter::Counter;
 
 const IMPATIENT: Patience = Patience(0);
 
-/// Goal: no thread sees time go back (C8): a holder does not return a reading that is refused.
+/// Goal: an overtaken holder does not publish its older reading, so no thread sees time go back
+/// (C8).
 #[test]
-fn an_overtaken_holder_returns_a_published_value() {
+fn an_overtaken_holder_does_not_move_time_back() {
     explore(3, || {
         let counter = shared(Device::new(32, |n| n), IMPATIENT);
-        let fresh = |_: &_, before: u64, value: u64| assert!(value >= before.min(value));
-        run_all(vec![
-            reader(&counter, 2, fresh),
-            reader(&counter, 1, fresh),
-            reader(&counter, 1, fresh),
-        ]);
+        run_all([2, 1, 1].map(|reads| reader(&counter, reads, |_, _, _| ())).into());
     });
 }
 
