@@ -34,7 +34,7 @@ if [ -n "$twice" ]; then
     git clone -q . "$work/$build"
     git -C "$work/$build" checkout -q "$commit"
     "$work/$build/ci/release.sh" "$work/$build/out"
-    rm -rf "$work/$build/target" "$work/$build/python/target"
+    rm -rf "$work/$build/target"
   done
   diff -r "$work/one/out" "$work/two/deeper/out" || fail "two builds differ"
   mkdir -p "$(dirname "$out")"
@@ -90,16 +90,22 @@ ci/notices.sh tickless-cli >"$work/$program/THIRD-PARTY"
 ! readelf -l "$work/$program/tickless" | grep INTERP >/dev/null || fail "the program is not static"
 archive "$program"
 
-# The wheel is linked with an old glibc by zig, and contains the static program.
+# The wheel is linked with an old glibc by zig, and contains the static program. It is built in a
+# folder with a fixed name: the compiler names the crates outside of python/ by their absolute
+# paths, and their names decide the order of the code.
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q 'maturin==1.16.0' 'ziglang==0.17.1'
-scripts=python/tickless._native.data/scripts
-trap 'rm -rf "$work" "$PWD/${scripts%/*}"' EXIT
+wheel=/tmp/tickless-wheel-$version
+mkdir "$wheel" || fail "another release is being built, or one was interrupted: remove $wheel"
+trap 'rm -rf "$work" "$wheel"' EXIT
+tar -xzf "$out/tickless-$version.tar.gz" -C "$wheel" --strip-components=1
+scripts=$wheel/python/tickless._native.data/scripts
 mkdir -p "$scripts"
 cp "$work/$program/tickless" "$scripts"
-(cd python && PATH=$work/venv/bin:$PATH &&
-  maturin build --locked --release --zig --compatibility manylinux2014 --out "$out/python" &&
-  maturin sdist --out "$out/python")
+of_wheel=${remap/"$PWD"/"$wheel"}
+(cd "$wheel/python" && PATH=$work/venv/bin:$PATH RUSTFLAGS=$of_wheel && unset CARGO_TARGET_DIR &&
+  maturin build --locked --release --zig --compatibility manylinux2014 --out "$out/python")
+(cd python && "$work/venv/bin/maturin" sdist --out "$out/python")
 
 ci/debian.sh --build "$out/debian"
 
