@@ -5,7 +5,7 @@ use crate::cgroup::Recorded;
 use crate::late::Selection;
 use crate::read::{Context, Event, EventKind, Trace};
 use std::collections::HashMap;
-use tickless_core::time::Ns;
+use tickless_core::time::{CpuId, Ns};
 
 /// The work of a thread between two sleeps.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,8 @@ enum State {
     New,
     /// The thread is off the CPU: it sleeps, or it was preempted.
     Off(Ns),
-    /// The thread was woken after it had left the CPU.
-    Woken(Ns),
+    /// The thread was woken for this CPU, after it had left the one that it ran on.
+    Woken(Ns, CpuId),
     On(Ns),
 }
 
@@ -108,18 +108,27 @@ impl Demand {
             let on_cpu = &mut cpus[record.cpu.index()];
             if on_cpu.is_none() {
                 // The first event of a CPU shows which thread it has run since the beginning.
-                let mut first = OnCpu { pid: 0, is_its: false, left: begin };
+                let mut first = OnCpu { pid: 0, is_its: false, since: begin, left: begin };
                 finder.switch(&mut first, (record.pid, known), begin);
                 *on_cpu = Some(first);
+            }
+            if let Some(idle) = on_cpu.as_mut().filter(|on_cpu| on_cpu.pid == 0)
+                && record.pid != 0
+            {
+                // Some kernels record nothing of an idle thread, so neither its switch to this one.
+                // An idle CPU runs a thread as soon as that is woken there.
+                let woken = finder.woken(record.pid, record.cpu);
+                let at = woken.map_or(record.time, |at| at.max(idle.since));
+                finder.switch(idle, (record.pid, known), at);
             }
             match (record.event, on_cpu) {
                 (Event::SchedSwitch { next_pid }, Some(on_cpu)) => {
                     let is_its = is_member(next_pid, false);
                     finder.switch(on_cpu, (next_pid, is_its), record.time);
                 }
-                (Event::SchedWakeup { pid, .. }, _) if is_member(pid, false) => {
+                (Event::SchedWakeup { pid, target }, _) if is_member(pid, false) => {
                     let has_waker = record.context == Context::Task && known;
-                    finder.wake(pid, record.time, has_waker.then_some(record.pid));
+                    finder.wake(pid, target, record.time, has_waker.then_some(record.pid));
                 }
                 (Event::TaskNew { pid }, _) if group.is_some() && known => {
                     is_member(pid, true);
@@ -143,6 +152,8 @@ struct OnCpu {
     pid: u32,
     /// Whether the thread is one of the group.
     is_its: bool,
+    /// When the CPU switched to the thread.
+    since: Ns,
     /// When the CPU last ran a thread of the group.
     left: Ns,
 }
@@ -167,7 +178,7 @@ impl Finder {
 
     /// A CPU switches to the thread `next`; `is_its` is whether that thread belongs to the group.
     fn switch(&mut self, on_cpu: &mut OnCpu, (next, is_its): (u32, bool), at: Ns) {
-        let last = std::mem::replace(on_cpu, OnCpu { pid: next, is_its, ..*on_cpu });
+        let last = std::mem::replace(on_cpu, OnCpu { pid: next, is_its, since: at, ..*on_cpu });
         if last.is_its {
             self.leave(last.pid, at);
             on_cpu.left = at;
@@ -186,6 +197,14 @@ impl Finder {
         }
     }
 
+    /// Returns since when a thread has been awake that was woken for a CPU and has not run since.
+    fn woken(&self, pid: u32, cpu: CpuId) -> Option<Ns> {
+        match self.of.get(&pid) {
+            Some((_, State::Woken(at, target))) if *target == cpu => Some(*at),
+            _ => None,
+        }
+    }
+
     /// Records that a thread begins to run. Returns since when it could have run, and whether a
     /// wakeup made it ready then.
     fn enter(&mut self, pid: u32, at: Ns) -> Option<(Ns, bool)> {
@@ -193,7 +212,7 @@ impl Finder {
         // A thread that runs again without having been woken was preempted.
         let ready = match std::mem::replace(state, State::On(at)) {
             State::Off(since) => Some((since, false)),
-            State::Woken(since) => Some((since, true)),
+            State::Woken(since, _) => Some((since, true)),
             State::New | State::On(_) => None,
         };
         // A thread that was never woken in the trace has been awake since its beginning.
@@ -216,7 +235,7 @@ impl Finder {
     }
 
     /// Records a wakeup. A thread that is woken while it is off the CPU has slept.
-    fn wake(&mut self, pid: u32, at: Ns, waker: Option<u32>) {
+    fn wake(&mut self, pid: u32, target: CpuId, at: Ns, waker: Option<u32>) {
         let waker = waker.and_then(|waker| {
             let (thread, state) = self.thread(waker);
             let State::On(since) = *state else { return None };
@@ -226,7 +245,7 @@ impl Finder {
         });
         let (place, state) = self.thread(pid);
         if matches!(state, State::Off(_) | State::New) {
-            *state = State::Woken(at);
+            *state = State::Woken(at, target);
             self.demand.threads[place].push(Piece { at, work: Ns::ZERO, waker });
         }
     }

@@ -124,6 +124,25 @@ fn other_programs_take_a_share() {
     assert!((it.cpu_share - 2.0 / 3.0).abs() < 1e-3, "{}", it.cpu_share);
 }
 
+/// Without the switches of an idle thread, work begins with the wakeup on the idle CPU.
+#[test]
+fn switches_of_an_idle_thread_may_be_missing() {
+    let text = trace_of(&[(70, 0, 100, 30), (71, 1, 110, 20), (71, 1, 300, 20)]);
+    let is_idle = |line: &&str| line.trim_start().starts_with("<idle>") && line.contains("switch");
+    let without: Vec<&str> = text.lines().filter(|line| !is_idle(line)).collect();
+    assert_eq!(without.len() + 3, text.lines().count());
+    let whole = predicted(&text, &request(2, 0.3)).unwrap();
+    let found = predicted(&(without.join("\n") + "\n"), &request(2, 0.3)).unwrap();
+    assert_eq!((found.pieces, found.cpu_seconds), (whole.pieces, whole.cpu_seconds));
+    assert_eq!(found.settings[0].stood_ns.sum, whole.settings[0].stood_ns.sum);
+    // Of a thread that was woken for another CPU, only its first event shows that it runs.
+    let moved = without
+        .join("\n")
+        .replace("pid=71 prio=120 target_cpu=001", "pid=71 prio=120 target_cpu=000");
+    let moved = predicted(&(moved + "\n"), &request(2, 0.3)).unwrap();
+    assert!(moved.cpu_seconds < found.cpu_seconds, "{} {}", moved.cpu_seconds, found.cpu_seconds);
+}
+
 /// A thread that one of the group creates belongs to the group.
 #[test]
 fn created_threads_are_members() {
