@@ -14,7 +14,6 @@ pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Res
     let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
     let (sim, live) = (result(&done.sim), result(&done.live));
     let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
-    let tables = (published.tables)(&results);
     let [plots, below] = plots(&results, published)?;
     Ok(html! {
         section id=(study.name) {
@@ -27,7 +26,7 @@ pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Res
             (failure(&done.live, "live", study.name))
             div.pair {
                 div.tables {
-                    @for one in &tables { (table::of_published(one)) }
+                    @for one in published.tables() { (table::of_published(&one, &results)) }
                     (claims(&results))
                     (outside(&results))
                     (command(study.name, effort))

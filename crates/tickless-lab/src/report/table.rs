@@ -1,7 +1,7 @@
 //! Makes the tables of the page. The origin of each figure is shown by its column, by a letter and
 //! by the background colour, so the page can also be read without colours.
 
-use crate::studies::published::{Entry, Table};
+use crate::studies::published::{Entry, Results, Table};
 use crate::studies::{Cell, Exhibit, Role, claim, wanted};
 use crate::text::grouped;
 use maud::{Markup, html};
@@ -9,38 +9,47 @@ use maud::{Markup, html};
 /// A table with more columns than this gets less space between them.
 const WIDE: usize = 8;
 
-pub fn of_published(table: &Table) -> Markup {
-    let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
-    let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
+/// Returns a table with its figures; nothing if it has none.
+pub fn of_published(Table { caption, groups, rows }: &Table, results: &Results<'_>) -> Markup {
+    let has_groups = groups.iter().any(|(name, _)| !name.is_empty());
+    let columns: usize = groups.iter().map(|(_, columns)| columns.len()).sum();
+    let entries = |texts: &[&'static str]| -> Vec<Entry> {
+        texts.iter().map(|text| results.entry(text)).collect()
+    };
+    let rows: Vec<_> = rows.iter().map(|(label, texts)| (label, entries(texts))).collect();
+    let is_figure = |entry: &Entry| matches!(entry, Entry::Published(_) | Entry::Ours(_));
+    if !rows.iter().flat_map(|(_, entries)| entries).any(is_figure) {
+        return html! {};
+    }
     html! {
-        p.caption { (table.caption) }
+        p.caption { (caption) }
         div.scroll {
-            table.wide[columns > WIDE] aria-label=(table.caption) {
+            table.wide[columns > WIDE] aria-label=(caption) {
                 thead {
                     @if has_groups {
                         tr {
                             td {}
-                            @for group in &table.groups {
-                                th.group colspan=(group.columns.len()) scope="colgroup" {
-                                    (group.name)
+                            @for (name, columns) in groups {
+                                th.group colspan=(columns.len()) scope="colgroup" {
+                                    (results.here(name))
                                 }
                             }
                         }
                     }
                     tr {
                         td {}
-                        @for group in &table.groups {
-                            @for (at, column) in group.columns.iter().enumerate() {
+                        @for (_, columns) in groups {
+                            @for (at, column) in columns.iter().enumerate() {
                                 th.first[at == 0] scope="col" { (column) }
                             }
                         }
                     }
                 }
                 tbody {
-                    @for row in &table.rows {
+                    @for (label, entries) in &rows {
                         tr {
-                            th scope="row" { (row.label) }
-                            @for entry in &row.entries { (of_entry(entry)) }
+                            th scope="row" { (label) }
+                            @for entry in entries { (of_entry(entry)) }
                         }
                     }
                 }
@@ -49,8 +58,8 @@ pub fn of_published(table: &Table) -> Markup {
     }
 }
 
-fn of_entry(entry: &Entry) -> Markup {
-    match entry {
+fn of_entry(entry: &Entry<'_>) -> Markup {
+    match *entry {
         Entry::Nothing => html! { td.none { "\u{2013}" } },
         Entry::Word(word) => html! { td.word { (word) } },
         Entry::Published(what) => html! { td.published { (what) } },
@@ -209,16 +218,17 @@ mod tests {
             (Role::Live, "live", "L"),
         ] {
             let cell = Cell::new("a.b", "us", role, spread);
-            let inside = Entry::Ours(Box::new(cell.clone().within(Band::at_most(2_000.0))));
-            let html = of_entry(&inside).into_string();
+            let inside = cell.clone().within(Band::at_most(2_000.0));
+            let html = of_entry(&Entry::Ours(&inside)).into_string();
             assert!(html.starts_with(&format!("<td class=\"{class}\"")), "{html}");
             assert!(html.contains(&format!("2,000<sup class=\"role\">{letter}</sup>")), "{html}");
             assert!(html.contains("\u{2713}") && html.contains("1\u{2013}3,000"), "{html}");
-            let outside = Entry::Ours(Box::new(cell.within(Band::at_most(1.0))));
+            let outside = cell.within(Band::at_most(1.0));
             let mark = if role == Role::Live { "\u{2717}" } else { "\u{2260}" };
-            assert!(of_entry(&outside).into_string().contains(mark), "{role:?}");
+            let html = of_entry(&Entry::Ours(&outside)).into_string();
+            assert!(html.contains(mark), "{role:?}");
         }
-        let published = of_entry(&Entry::Published("about 90".to_string())).into_string();
+        let published = of_entry(&Entry::Published("about 90")).into_string();
         assert_eq!(published, "<td class=\"published\">about 90</td>");
     }
 }

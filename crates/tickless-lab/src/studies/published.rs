@@ -2,10 +2,19 @@
 //! its question, its most important figure, and its tables, which show our figures next to the
 //! published ones.
 //!
-//! A table has the rows and columns of the published table. Each entry is either a published
-//! figure, from the machine of that report, or one of ours, with its origin.
+//! The file `report.txt` in a study's folder has these tables, and the notes and answers of the
+//! study's simulated and live runs. Lines that begin with `# ` divide it into three parts: `tables`,
+//! `simulated` and `live`.
+//!
+//! - `## ` begins a table with its caption. Its first line has the headings of the columns; a
+//!   heading with a colon begins a group of columns, whose name comes first. Each further line is a
+//!   row: its label, and an entry for each column. An entry is a published figure; `sim` or `live`
+//!   and the name of one of our figures, where `*` stands for this machine's number of CPUs; `word`
+//!   and a word; or empty.
+//! - `- ` begins a note, and `## ` a question, with its answer below. `{NAME}` is the figure of that
+//!   name, or a text that the study provides.
 
-use super::{Cell, StudyResult};
+use super::{Cell, StudyResult, World};
 
 #[derive(Debug)]
 pub struct PublishedReport {
@@ -17,7 +26,8 @@ pub struct PublishedReport {
     pub sides: [&'static str; 2],
     pub headline: Headline,
     pub plots: [&'static str; 2],
-    pub tables: fn(&Results<'_>) -> Vec<Table>,
+    /// The content of `report.txt`.
+    pub text: &'static str,
 }
 
 /// The figure that shows best what a mechanism changes. In each pair, the first entry is without
@@ -40,40 +50,54 @@ pub struct Results<'a> {
     pub cpus: usize,
 }
 
+/// A table of the report: each row has a label and the texts of its entries.
 pub struct Table {
-    pub caption: String,
-    pub groups: Vec<Group>,
-    pub rows: Vec<Row>,
+    pub caption: &'static str,
+    pub groups: Vec<(&'static str, Vec<&'static str>)>,
+    pub rows: Vec<(&'static str, Vec<&'static str>)>,
 }
 
-pub struct Group {
-    pub name: String,
-    pub columns: Vec<&'static str>,
-}
-
-pub struct Row {
-    pub label: String,
-    pub entries: Vec<Entry>,
-}
-
-pub enum Entry {
+pub enum Entry<'a> {
     Nothing,
-    Published(String),
-    Ours(Box<Cell>),
+    Published(&'static str),
+    Ours(&'a Cell),
     Word(&'static str),
 }
 
-pub const PUBLISHED: &str = "published";
-pub const SIMULATED: &str = "simulated";
-pub const LIVE: &str = "live";
-
-impl Results<'_> {
-    pub fn sim(&self, id: &str) -> Entry {
-        entry(self.sim, id)
+impl PublishedReport {
+    pub fn tables(&self) -> impl Iterator<Item = Table> {
+        parts(part(self.text, "tables"), "\n## ").map(|(caption, lines)| {
+            let lines = lines.lines().filter(|line| line.contains('|'));
+            let mut lines = lines.map(|line| {
+                let mut cells = line.split('|').map(str::trim);
+                (cells.next().unwrap_or_default(), cells.collect::<Vec<_>>())
+            });
+            let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+            for heading in lines.next().unwrap_or_default().1 {
+                match (heading.split_once(": "), groups.last_mut()) {
+                    (Some((name, first)), _) => groups.push((name, vec![first])),
+                    (None, Some((_, columns))) => columns.push(heading),
+                    (None, None) => {}
+                }
+            }
+            Table { caption, groups, rows: lines.collect() }
+        })
     }
+}
 
-    pub fn live(&self, id: &str) -> Entry {
-        entry(self.live, &self.here(id))
+impl<'a> Results<'a> {
+    /// Returns what an entry of a table stands for.
+    pub fn entry(&self, text: &'static str) -> Entry<'a> {
+        let ours = |study: Option<&'a StudyResult>, id: &str| {
+            study.and_then(|study| study.cell(id)).map_or(Entry::Nothing, Entry::Ours)
+        };
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("", _) => Entry::Nothing,
+            ("sim", id) => ours(self.sim, id),
+            ("live", id) => ours(self.live, &self.here(id)),
+            ("word", word) => Entry::Word(word),
+            _ => Entry::Published(text),
+        }
     }
 
     pub fn here(&self, id: &str) -> String {
@@ -81,32 +105,28 @@ impl Results<'_> {
     }
 }
 
-fn entry(study: Option<&StudyResult>, id: &str) -> Entry {
-    match study.and_then(|study| study.cell(id)) {
-        Some(cell) => Entry::Ours(Box::new(cell.clone())),
-        None => Entry::Nothing,
-    }
+/// Returns the notes in a study's text, and the questions with their answers.
+pub fn explanations(text: &str, world: World) -> (Vec<String>, Vec<(&str, String)>) {
+    let joined = |lines: &str| lines.split_whitespace().collect::<Vec<_>>().join(" ");
+    let part = part(text, if world == World::Sim { "simulated" } else { "live" });
+    let notes = part.split("\n## ").next().unwrap_or_default().split("\n- ").skip(1);
+    let answers = parts(part, "\n## ").map(|(question, answer)| (question, joined(answer)));
+    (notes.map(joined).collect(), answers.collect())
 }
 
-pub fn published(what: impl Into<String>) -> Entry {
-    Entry::Published(what.into())
+fn part<'t>(text: &'t str, name: &str) -> &'t str {
+    let mut all = text.split("\n# ");
+    all.find(|part| part.lines().next() == Some(name)).unwrap_or_default()
 }
 
-/// Makes a table from its caption, the names and columns of its groups, and its rows.
-pub fn table(caption: &str, groups: &[(&str, &[&'static str])], rows: Vec<Row>) -> Table {
-    let group = |(name, columns): &(&str, &[&'static str])| Group {
-        name: name.to_string(),
-        columns: columns.to_vec(),
-    };
-    Table { caption: caption.to_string(), groups: groups.iter().map(group).collect(), rows }
-}
-
-pub fn row(label: impl Into<String>, entries: impl IntoIterator<Item = Entry>) -> Row {
-    Row { label: label.into(), entries: entries.into_iter().collect() }
+/// Splits a text at a mark. Returns the rest of each mark's line, and the lines below it.
+fn parts<'t>(text: &'t str, mark: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
+    text.split(mark).skip(1).map(|part| part.split_once('\n').unwrap_or((part, "")))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Entry::Ours;
     use super::*;
     use crate::progress::Hidden;
     use crate::studies::{Effort, Request, STUDIES, World};
@@ -131,11 +151,12 @@ mod tests {
                 assert!(sim.cell(id).is_some(), "{}: {id}", study.name);
             }
             let mut ours = 0;
-            for table in (report.tables)(&results) {
-                let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
-                for row in &table.rows {
-                    assert_eq!(row.entries.len(), columns, "{}: {}", study.name, row.label);
-                    ours += row.entries.iter().filter(|e| matches!(e, Entry::Ours(_))).count();
+            for table in report.tables() {
+                let columns: usize = table.groups.iter().map(|(_, columns)| columns.len()).sum();
+                for (label, entries) in table.rows {
+                    assert_eq!(entries.len(), columns, "{}: {label}", study.name);
+                    let is_ours = |text: &&&'static str| matches!(results.entry(text), Ours(_));
+                    ours += entries.iter().filter(is_ours).count();
                 }
             }
             assert!(ours >= 4, "{} has only {ours} of our figures", study.name);
@@ -146,17 +167,29 @@ mod tests {
     fn every_published_figure_has_ours_beside_it() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {
             let results = Results { sim: Some(sim), live: None, cpus: 2 };
-            let tables = (study.published.tables)(&results);
-            let entries = tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.entries);
-            let shown: Vec<&str> = entries
-                .filter_map(|entry| match entry {
-                    Entry::Ours(cell) => Some(cell.id.as_str()),
+            let rows = study.published.tables().flat_map(|table| table.rows);
+            let shown: Vec<&str> = rows
+                .flat_map(|(_, entries)| entries)
+                .filter_map(|entry| match results.entry(entry) {
+                    Ours(cell) => Some(cell.id.as_str()),
                     _ => None,
                 })
                 .collect();
             for cell in sim.cells.iter().filter(|cell| cell.published.is_some()) {
                 assert!(shown.contains(&cell.id.as_str()), "{}: {}", study.name, cell.id);
             }
+        }
+    }
+
+    /// Goal: a text names only figures that there are, because what names another is left out.
+    #[test]
+    fn no_note_or_answer_is_left_out() {
+        for (study, sim) in STUDIES.iter().zip(simulated()) {
+            let (notes, answers) = explanations(study.published.text, World::Sim);
+            let names: Vec<&str> = sim.answers.iter().map(|it| it.question.as_str()).collect();
+            let missing = answers.iter().find(|(question, _)| !names.contains(question));
+            assert_eq!(missing, None, "{}", study.name);
+            assert!(sim.notes.len() >= notes.len() && !notes.is_empty(), "{}", study.name);
         }
     }
 }

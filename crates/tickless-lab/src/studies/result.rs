@@ -1,8 +1,9 @@
 //! The result of a study.
 
+use super::published::explanations;
 use super::{Cell, Plot, Request, World};
 use crate::measure::{self, Spread};
-use crate::text::figure;
+use crate::text::{figure, grouped};
 use serde::Serialize;
 
 /// The result of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
@@ -73,6 +74,35 @@ impl StudyResult {
 
     pub fn answer(&mut self, question: impl Into<String>, answer: impl Into<String>) {
         self.answers.push(Answer { question: question.into(), answer: answer.into() });
+    }
+
+    /// Adds the notes and answers of the study's text. `words` has the texts that the study provides
+    /// for it. Leaves out what names a figure that the result does not have.
+    pub fn explain(&mut self, text: &str, words: &[(&str, String)]) {
+        let (notes, answers) = explanations(text, self.world);
+        let notes: Vec<String> = notes.iter().filter_map(|note| self.filled(note, words)).collect();
+        self.notes.extend(notes);
+        for (question, answer) in answers {
+            if let Some(answer) = self.filled(&answer, words) {
+                self.answer(question, answer);
+            }
+        }
+    }
+
+    /// Puts words and figures in their places in a text: `{NAME}`.
+    fn filled(&self, text: &str, words: &[(&str, String)]) -> Option<String> {
+        let shown = if self.world == World::Sim { grouped } else { figure };
+        let mut parts = text.split('{');
+        let mut filled = parts.next()?.to_string();
+        for part in parts {
+            let (name, rest) = part.split_once('}')?;
+            match words.iter().find(|(word, _)| *word == name) {
+                Some((_, text)) => filled += text,
+                None => filled += &shown(self.cell(name)?.value),
+            }
+            filled += rest;
+        }
+        Some(filled)
     }
 }
 

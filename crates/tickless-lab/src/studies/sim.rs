@@ -14,9 +14,6 @@ use std::io;
 use tickless_machine::size::{Sized, sized};
 use tickless_machine::spec::Spec;
 
-/// The note that studies without random input show.
-pub const SEED_UNUSED: &str = "Nothing here is drawn by chance: the seed changes nothing";
-
 /// Returns the machine that the user requested, or otherwise the machine named `usual`. It is an
 /// error if the machine's file lacks a parameter in `needs`.
 pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, LabError> {

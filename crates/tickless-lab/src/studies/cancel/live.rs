@@ -7,6 +7,7 @@
 //! CPUs, stand for a large machine. On a real large machine most bases would also be in other CPUs'
 //! caches; the figures with cold caches are closest to that.
 
+use super::STUDY;
 use super::calls::{BATCH, Call, Finds, Subject, cancel_across};
 use crate::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
@@ -54,7 +55,14 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     growth(&mut study, &bases, &taken, &watch);
     across(&mut study, request, progress, &watch)?;
     study.notes.push(how(&watch, &evictor));
-    answers(&mut study);
+    let [first, last] = [bases.first(), bases.last()].map(|base| base.copied().unwrap_or(0));
+    let growth = |what| study.figure(&format!("growth_{first}_to_{last}.{what}"));
+    let words = [
+        ("growth before", growth("before.warm")),
+        ("growth each base", growth("before.each_base_ns")),
+        ("growth after", growth("after.warm")),
+    ];
+    study.explain(STUDY.published.text, &words);
     Ok(study)
 }
 
@@ -226,43 +234,4 @@ fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
         evictor.bytes() >> 20,
         figure(measure::atomic_add_ns()),
     )
-}
-
-fn answers(study: &mut StudyResult) {
-    let [warm, idle] = ["warm", "idle"].map(|of| study.figure(&format!("over_plain.after.{of}")));
-    study.answer(
-        "How bad is the performance hit of a field that remembers the running base?",
-        format!(
-            "There is no such field: one word holds both whether a timer is pending and its base. \
-             A cancel that waits takes {warm} times as long as a plain one for a pending timer, \
-             {idle} times for an idle one."
-        ),
-    );
-    study.answer(
-        "Can two callbacks of one timer overlap, so that the base that is remembered is the wrong \
-         one?",
-        "With a remembered base, yes: a model of the protocol of 2004, in which another CPU arms \
-         and fires the timer while its callback runs, has schedules in which the cancel returns \
-         too early (docs/book/src/cancel.md prints one; \
-         cargo test -p tickless-models --test models_loom \
-         last_running finds them). It does not take a callback that runs too long: no rule limits \
-         a callback's duration. Our protocol has no such schedule: a timer whose callback runs \
-         stays on its base when it is armed again, so a cancel checks one base (contract X2: \
-         explored by the same tests).",
-    );
-    let ends: Vec<&Cell> =
-        study.cells.iter().filter(|cell| cell.id.starts_with("growth_")).collect();
-    let growth = |what: &str| {
-        let cell = ends.iter().find(|cell| cell.id.ends_with(what));
-        cell.map_or_else(|| "-".to_string(), |cell| figure(cell.value))
-    };
-    let answer = format!(
-        "It is one on machines with many bases. From the fewest to the most bases here, a cancel \
-         that scans all of them takes {} times as long, {} ns more for each base; a cancel that \
-         checks one base takes {} times as long.",
-        growth("before.warm"),
-        growth("each_base_ns"),
-        growth("after.warm"),
-    );
-    study.answer("Do others see the waiting cancel as a hot spot?", answer);
 }

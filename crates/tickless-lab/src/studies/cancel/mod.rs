@@ -7,10 +7,7 @@ pub mod model;
 mod sim;
 
 use super::Study;
-use crate::studies::published::{
-    Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, published, row,
-    table,
-};
+use crate::studies::published::{Headline, PublishedReport};
 
 pub const STUDY: Study = Study {
     name: "cancel",
@@ -40,50 +37,5 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["32.before.warm_ns", "32.after.warm_ns"],
     },
     plots: ["cost", "cost"],
-    tables,
+    text: include_str!("report.txt"),
 };
-
-fn tables(results: &Results<'_>) -> Vec<Table> {
-    let line = |label: &str, ids: [&str; 2], figures: [Option<&str>; 2]| {
-        let entries = |cpus: u16, figure: Option<&str>| {
-            [
-                figure.map_or(Entry::Nothing, published),
-                results.sim(&format!("{cpus}p.{}", ids[0])),
-                results.live(&format!("{cpus}.{}", ids[1])),
-            ]
-        };
-        let (many, few) = (entries(32, figures[0]), entries(4, figures[1]));
-        row(label, many.into_iter().chain(few))
-    };
-    let both = |id| [id, id];
-    let columns = &[PUBLISHED, SIMULATED, LIVE];
-    let caption = "CPU cycles of a call of del_timer_sync; live: the same number of bases on this \
-                   machine, in cycles of the time-stamp counter";
-    let later = |what: &str, published_: [&str; 2]| {
-        let of = |name: &str, figure: &str| {
-            [published(figure), results.sim(&format!("later.{name}.{what}"))]
-        };
-        of("32w", published_[0]).into_iter().chain(of("4w", published_[1]))
-    };
-    let second = table(
-        "Second source, not used for calibration: K. Chen, 2005, ns of a call",
-        &[("32-way", &[PUBLISHED, SIMULATED]), ("4-way", &[PUBLISHED, SIMULATED])],
-        vec![
-            row("before, warm cache", later("before.warm", ["19,313", "648"])),
-            row("after, warm cache", later("after.warm", ["81", "55"])),
-            row("single-shot, warm", later("single_shot.warm", ["74", "41"])),
-        ],
-    );
-    let first = table(
-        caption,
-        &[("32p", columns), ("4p", columns)],
-        vec![
-            line("before, warm cache", both("before.warm"), [Some("29,000"), Some("505")]),
-            line("before, cold cache", both("before.cold"), [Some("37,800"), Some("1,220")]),
-            line("after, warm cache", both("after.warm"), [Some("95"), Some("88")]),
-            line("after, cold cache", both("after.cold"), [Some("1,800"), Some("140")]),
-            line("single-shot, warm", both("single_shot.warm"), [None, Some("about 90")]),
-        ],
-    );
-    vec![first, second]
-}

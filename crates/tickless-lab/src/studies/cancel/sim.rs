@@ -1,10 +1,10 @@
-//! The simulated run of the study `cancel`: its figures, plots, answers and notes.
+//! The simulated run of the study `cancel`: its figures and plots.
 
 use super::{STUDY, model};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::value;
-use crate::studies::sim::{self, shown, with_published};
+use crate::studies::sim::{self, with_published};
 use crate::studies::{Cell, Effort, Request, Role, StudyResult};
 use crate::text::grouped;
 use crate::{LabError, machines};
@@ -14,6 +14,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let small = sim::machine(request, "itanium2-4p", STUDY.needs)?;
     let specs = if small == big { vec![&big] } else { vec![&big, &small] };
     let mut result = sim::begin("cancel", request, progress, &specs);
+    let mut words = Vec::new();
     match (sim::points(&mut result, request, &big)?, &request.machine) {
         (Some(cpus), _) => sim::add(&mut result, request, model::curve(&big, &cpus))?,
         (None, Some(_)) => sim::add(&mut result, request, model::cells_of(&big))?,
@@ -26,7 +27,10 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             let cpus = curve_cpus(request.effort);
             let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
             plot(&mut result, cpus, &curve);
-            answers(&mut result);
+            let most = cpus.last().copied().unwrap_or_default();
+            let end = |name| grouped(value(&curve, &format!("{most}p.{name}.warm")));
+            words.push(("most", most.to_string()));
+            words.extend([("most before", end("before")), ("most after", end("after"))]);
         }
     }
     // Analyse the sensitivity to parameters for each machine separately, because the parameters of
@@ -41,14 +45,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             Ok(cells)
         });
     }
-    result.notes.push(
-        "All CPUs do timer work, so what a base runs is in its CPU's cache and dirty. The \
-         published cold cells are not consistent with each other and are not fitted."
-            .to_string(),
-    );
-    result
-        .notes
-        .push("The seed draws when timers are due and how long calls are apart".to_string());
+    result.explain(STUDY.published.text, &words);
     Ok(result)
 }
 
@@ -67,24 +64,4 @@ fn plot(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
     let (x, y) = (Axis::log("CPUs or bases"), Axis::log("cycles per call"));
     let title = "A warm cancel that waits, over the number of CPUs";
     result.plots.push(Plot::new("cost", title, Shape::Curve { x, y, lines }));
-}
-
-fn answers(result: &mut StudyResult) {
-    let end = |name: &str| {
-        let plot = result.plots.iter().find(|plot| plot.id == "cost")?;
-        let Shape::Curve { lines, .. } = &plot.shape else { return None };
-        let line = lines.iter().find(|line| line.name == name)?;
-        line.points.last().copied()
-    };
-    let [before, after] = ["before", "after"].map(|name| end(name).unwrap_or([f64::NAN; 2]));
-    let answer = format!(
-        "It grows by a remote line for each CPU: {} cycles at 32 CPUs, {} at {}. Looking at one \
-         base takes {} at any number; the form for timers that do not arm themselves {}.",
-        shown(result, "32p.before.warm"),
-        grouped(before[1]),
-        grouped(before[0]),
-        grouped(after[1]),
-        shown(result, "4p.single_shot.warm"),
-    );
-    result.answer("Why is it so bad on 16 nodes, and what would more CPUs do?", answer);
 }

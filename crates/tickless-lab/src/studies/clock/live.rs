@@ -5,6 +5,7 @@
 //! It measures two devices. One is emulated: it serves one read at a time, as the published counter
 //! does, and is labelled as emulated wherever it appears. The other is a real device of this host.
 
+use super::STUDY;
 use super::device::{self, EMULATED_READ_NS, Slow};
 use super::readers::{Plan, Taken};
 use crate::LabError;
@@ -51,7 +52,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         plot(&mut study, device, &threads);
     }
     study.notes.push(how(&clock, duration, turns));
-    answer(&mut study, &real);
+    explain(&mut study, &real);
     Ok(study)
 }
 
@@ -143,33 +144,13 @@ fn how(clock: &Timers, duration: Duration, turns: usize) -> String {
     )
 }
 
-fn answer(study: &mut StudyResult, real: &Slow) {
-    let value = |id: String| study.cell(&id).map(|cell| cell.value);
-    let gains: Vec<String> = ["emulated", real.id]
-        .into_iter()
-        .filter_map(|id| value(format!("{id}.2t.gain")).map(|gain| (id, gain)))
-        .map(|(id, gain)| format!("{} times the reads per second on {id}", figure(gain)))
-        .collect();
-    let alone = value("emulated.1t.cost_alone".to_string());
-    if let Some(alone) = alone {
-        study.answer(
-            "Must combining be turned on from some number of CPUs only?",
-            format!(
-                "No: a single reader takes {} times as long as with a direct read, and several \
-                 readers gain. So there is no threshold, as in the last version of the patch.",
-                figure(alone)
-            ),
-        );
-    }
-    if gains.is_empty() {
-        return;
-    }
-    study.answer(
-        "What does combining bring two readers, and on which counters?",
-        format!(
-            "{}. It pays where the device serves one reader at a time. Where readings run in \
-             parallel, as in a system call, readers that wait for each other can only lose.",
-            gains.join(", ")
-        ),
-    );
+/// Adds the answers. Without a measurement of two readers, there is no text on their gain.
+fn explain(study: &mut StudyResult, real: &Slow) {
+    let gain = |id: &str| {
+        let gain = study.cell(&format!("{id}.2t.gain"))?.value;
+        Some(format!("{} times the reads per second on {id}", figure(gain)))
+    };
+    let gains: Vec<String> = ["emulated", real.id].into_iter().filter_map(gain).collect();
+    let words = (!gains.is_empty()).then(|| ("gains", gains.join(", ")));
+    study.explain(STUDY.published.text, words.as_slice());
 }

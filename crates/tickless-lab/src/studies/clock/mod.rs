@@ -9,9 +9,7 @@ mod readers;
 mod sim;
 
 use super::Study;
-use crate::studies::published::{
-    Entry, Headline, PUBLISHED, PublishedReport, Results, SIMULATED, Table, published, row, table,
-};
+use crate::studies::published::{Headline, PublishedReport};
 
 pub const STUDY: Study = Study {
     name: "clock",
@@ -43,64 +41,5 @@ const REPORT: PublishedReport = PublishedReport {
         ],
     },
     plots: ["read_percent", "jobs"],
-    tables,
+    text: include_str!("report.txt"),
 };
-
-fn tables(results: &Results<'_>) -> Vec<Table> {
-    let both = |published_: [&str; 2], id: &str| {
-        let [small, big] = published_.map(published);
-        let [of_small, of_big] = [72, 480].map(|cpus| results.sim(&format!("{cpus}.{id}")));
-        [small, of_small, big, of_big]
-    };
-    let rows = vec![
-        row("TSC, jobs/min", both(["646,515", "3,145,329"], "tsc.jobs_per_min")),
-        row("HPET without patch", both(["566,708", "1,108,537"], "hpet.jobs_per_min")),
-        row("HPET with patch", both(["638,791", "3,019,934"], "combined.jobs_per_min")),
-        row("read_hpet without, % of time", both(["4.99", "> 34"], "hpet.read_percent")),
-        row("read_hpet with, %", both(["1.41", "2.96"], "combined.read_percent")),
-        row("1 read in 1000 takes, ns", {
-            let of = |cpus: u16| results.sim(&format!("{cpus}.hpet.read_p999"));
-            [Entry::Nothing, of(72), Entry::Nothing, of(480)]
-        }),
-        row("the same combined", {
-            let of = |cpus: u16| results.sim(&format!("{cpus}.combined.read_p999"));
-            [Entry::Nothing, of(72), Entry::Nothing, of(480)]
-        }),
-    ];
-    let mut tables = vec![table(
-        "AIM7 compute, 1500 users",
-        &[("72 CPUs", &[PUBLISHED, SIMULATED]), ("480 CPUs", &[PUBLISHED, SIMULATED])],
-        rows,
-    )];
-    tables.extend(live(results));
-    tables
-}
-
-/// The table of the emulated device's figures, if they were measured.
-fn live(results: &Results<'_>) -> Option<Table> {
-    results.live?;
-    let all = format!("{} threads", results.cpus);
-    let line = |label: &str, what: &str| {
-        let of =
-            |threads: &str, way: &str| results.live(&format!("emulated.{threads}t.{way}.{what}"));
-        let entries =
-            [of("1", "direct"), of("1", "combined"), of("*", "direct"), of("*", "combined")];
-        row(label, entries)
-    };
-    let gain = row(
-        "combined for direct",
-        [Entry::Nothing, results.live("emulated.1t.cost_alone"), Entry::Nothing, {
-            results.live("emulated.*t.gain")
-        }],
-    );
-    Some(table(
-        "Live: an emulated counter, one read at a time, 1 us each",
-        &[("1 thread", &["direct", "combined"]), (&all, &["direct", "combined"])],
-        vec![
-            line("values per s", "reads_per_s"),
-            line("device reads per value", "device_reads_per_read"),
-            line("p99 of a read, ns", "p99_ns"),
-            gain,
-        ],
-    ))
-}

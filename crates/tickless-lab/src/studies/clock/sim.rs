@@ -1,11 +1,11 @@
-//! The simulated run of the study `clock`: its figures, plots, answers and notes.
+//! The simulated run of the study `clock`: its figures and plots.
 
 use super::{STUDY, model};
 use crate::LabError;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::value;
-use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
+use crate::studies::sim::{self, with_published};
 use crate::studies::{Cell, Effort, Request, StudyResult};
 use crate::text::figure;
 
@@ -24,26 +24,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             let cpus = curve_cpus(request.effort);
             let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
             plots(&mut result, cpus, &curve);
-            answers(&mut result);
         }
     }
     let refit = |spec: &_| model::refit(spec, &small);
     sim::add_sensitivity(&mut result, request, &big, refit, STUDY.cells);
-    result.notes.push(
-        "The time in the read explains 5 of the 12 % that 72 CPUs lose, and 34 of the 65 % that \
-         480 lose; the published throughput there is 1.9 times lower still. Reads that are \
-         repeated because the timekeeper wrote meanwhile would lengthen the time in the read, \
-         which comes out, so they are not it. What waits for CPUs that read with their interrupts \
-         off (locks that they hold, calls to them) is not modelled: nothing published says how \
-         often this workload does either."
-            .to_string(),
-    );
-    result.notes.push(
-        "Ticks come to all CPUs in the same picosecond here. Real ones are a little apart, so the \
-         scramble for the word is a worst case."
-            .to_string(),
-    );
-    result.notes.push(SEED_UNUSED.to_string());
+    let words = threshold(&result);
+    result.explain(STUDY.published.text, words.as_ref().map_or(&[], |words| words));
     Ok(result)
 }
 
@@ -78,46 +64,13 @@ fn plots(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
     result.plots.push(Plot::new("jobs", title, shape("million jobs per minute", jobs)));
 }
 
-fn answers(result: &mut StudyResult) {
-    result.answer(
-        "What does combining leave to be gained?",
-        format!(
-            "At 480 CPUs {} % of the time is in the read directly, {} % combined. If ticks were \
-             skewed instead, it would be {} % without combining, and {} jobs a minute against {}; \
-             but every CPU's tick would then be a wakeup of its own.",
-            shown(result, "480.hpet.read_percent"),
-            shown(result, "480.combined.read_percent"),
-            shown(result, "480.hpet.skewed.read_percent"),
-            shown(result, "480.hpet.skewed.jobs_per_min"),
-            shown(result, "480.combined.jobs_per_min"),
-        ),
-    );
-    result.answer(
-        "Who waits longest?",
-        format!(
-            "One read in a thousand takes {} ns or longer at 480 CPUs directly, {} combined; at \
-             72 CPUs {} and {}.",
-            shown(result, "480.hpet.read_p999"),
-            shown(result, "480.combined.read_p999"),
-            shown(result, "72.hpet.read_p999"),
-            shown(result, "72.combined.read_p999"),
-        ),
-    );
-    let few = result.plots.iter().find(|plot| plot.id == "read_percent").and_then(|plot| {
-        let Shape::Curve { lines, .. } = &plot.shape else { return None };
-        let [direct, combined] = [lines.first()?, lines.get(1)?];
-        let pays = direct.points.iter().zip(&combined.points).find(|(d, c)| c[1] < d[1])?;
-        Some((pays.0[0], pays.0[1], pays.1[1]))
-    });
-    if let Some((cpus, direct, combined)) = few {
-        result.answer(
-            "Is a threshold needed, below which everybody reads by themselves?",
-            format!(
-                "No: combining takes less from {} CPUs on ({} % of the time against {}).",
-                figure(cpus),
-                figure(combined),
-                figure(direct),
-            ),
-        );
-    }
+/// Returns the point of the curve from which combining takes less time: CPUs, and both times.
+fn threshold(result: &StudyResult) -> Option<[(&'static str, String); 3]> {
+    let plot = result.plots.iter().find(|plot| plot.id == "read_percent")?;
+    let Shape::Curve { lines, .. } = &plot.shape else { return None };
+    let [direct, combined] = [lines.first()?, lines.get(1)?];
+    let mut points = direct.points.iter().zip(&combined.points);
+    let (&[cpus, direct], &[_, combined]) = points.find(|(d, c)| c[1] < d[1])?;
+    let words = [("fewest", cpus), ("fewest combined", combined), ("fewest direct", direct)];
+    Some(words.map(|(word, value)| (word, figure(value))))
 }

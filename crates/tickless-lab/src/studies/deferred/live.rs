@@ -7,8 +7,8 @@
 //! earlier on average, with an unchanged maximum; for pinned probes, one on each CPU, nothing
 //! changes.
 
-use super::plot_wakes;
 use super::scene::{ExpiryWakes, Scene, Taken};
+use super::{STUDY, plot_wakes};
 use crate::LabError;
 use crate::latency::Tally;
 use crate::measure::{self, Spread, interleave};
@@ -130,8 +130,7 @@ pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Ve
     }
     plots(study, compared);
     comparisons(study, compared);
-    notes(study, compared);
-    answers(study, compared);
+    explain(study, compared);
 }
 
 fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
@@ -187,95 +186,28 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     }
 }
 
-fn notes(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
+/// Adds the notes and answers. Whether latencies fall takes only the signs of their changes.
+fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let probed: u64 = compared.iter().flatten().map(|taken| sum(taken).lateness.len()).sum();
-    study.notes.push(format!(
-        "on each CPU a driver that ticks and an expiry thread, both pinned, and two timeouts that \
-         expire every 40 to 60 ms; in addition the probe, which sleeps in clock_nanosleep for 1 ms \
-         at a time ({probed} wakeups in all); busy: a thread on each CPU that never waits. before \
-         and after tick alike, and differ only in when the expiry thread is woken; tickless \
-         drivers sleep until a timer is due. An atomic add takes {} ns here",
-        figure(measure::atomic_add_ns()),
-    ));
-    study.notes.push(
-        "probe_max compares single wakeups, the latest of each turn: its band is wide, because on \
-         a shared machine other programs cause most of them"
-            .to_string(),
-    );
-}
-
-fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let all = || compared.iter().flatten().flatten();
     let merged: u64 = all().map(|taken| taken.merged).sum();
     let longest = all().map(|taken| taken.longest_batch).max().unwrap_or(0);
-    signs(study);
-    study.answer(
-        "Can lists of expired timers be merged in constant time without more memory per CPU?",
-        format!(
-            "Yes, without any lists: collecting sets one number, the tick up to which the wheel \
-             must be emptied, and merging takes the larger of two numbers. Here more timers came \
-             due {merged} times before the thread had finished, and one wake fired at most \
-             {longest}."
-        ),
-    );
-    study.answer(
-        "Can the tick count change while expired timers are collected?",
-        "Yes, it may: the handler reads the time once and passes it down, and a timer that is \
-         armed for the past after that fires in the next round (contract D5, D6: checked by tests, \
-         not by this run).",
-    );
-    let tickless = compared.first().and_then(|taken| taken.get(2));
-    let wakes = tickless
-        .map_or(f64::NAN, |taken| Spread::of(taken.iter().map(|taken| taken.wakes_per_s)).median);
-    study.answer(
-        "Does it go with an idle CPU that has stopped its tick?",
-        format!(
-            "Yes: without ticks the driver sleeps until a timer is due and then wakes the thread, \
-             {} times a second for each CPU here.",
-            figure(wakes)
-        ),
-    );
-    study.answer(
-        "May a CPU go away while callbacks are collected or running?",
-        "Yes: collected timers are still on their base and move to another one; a callback that \
-         runs finishes where it is (contract D8: checked by tests, not by this run).",
-    );
-}
-
-/// Answers whether latencies fall, which takes only the signs of the changes.
-fn signs(study: &mut StudyResult) {
-    let change = |id: &str| {
-        let change = 100.0 * (study.value(id) - 1.0);
-        format!("{change:+.1} %")
-    };
-    let of = |here: &str| {
-        let of = |what: &str| change(&format!("{here}.probe_{what}_after_over_before"));
-        format!("average {}, maximum {}", of("avg"), of("max"))
-    };
-    let answer = format!(
-        "After compared with before, at 1000 Hz: an unpinned thread on idle CPUs: {}; with a busy \
-         thread on each CPU: {}; a pinned thread on each CPU (-S): {}. Only the count is certain: \
-         {} times fewer wakes.",
-        of("1000hz.idle"),
-        of("1000hz.busy"),
-        of("1000hz.pinned"),
-        study.figure("1000hz.idle.fewer_wakes"),
-    );
-    study.answer(
-        "Does the average latency fall, and does the maximum stay, with and without -S?",
-        answer,
-    );
-    let phases = PHASES_US.map(|us| {
-        let value = |way: &str| study.figure(&format!("phase_{us}us.{way}.probe_avg_us"));
-        format!("{us} us: {} to {}", value("before"), value("after"))
-    });
-    study.answer(
-        "What else should be tested?",
-        format!(
-            "The phase at which the measuring thread wakes, because an interval of 1 ms is locked \
-             to a tick of 1 ms. The average in us, before to after, by the time of the wakeup \
-             after the tick: {}.",
-            phases.join("; ")
-        ),
-    );
+    let mut words = vec![
+        ("probed", probed.to_string()),
+        ("atomic add", figure(measure::atomic_add_ns())),
+        ("merged", merged.to_string()),
+        ("longest", longest.to_string()),
+    ];
+    for (name, id) in [
+        ("idle avg", "1000hz.idle.probe_avg"),
+        ("idle max", "1000hz.idle.probe_max"),
+        ("busy avg", "1000hz.busy.probe_avg"),
+        ("busy max", "1000hz.busy.probe_max"),
+        ("pinned avg", "1000hz.pinned.probe_avg"),
+        ("pinned max", "1000hz.pinned.probe_max"),
+    ] {
+        let ratio = study.value(&format!("{id}_after_over_before"));
+        words.push((name, format!("{:+.1} %", 100.0 * (ratio - 1.0))));
+    }
+    study.explain(STUDY.published.text, &words);
 }

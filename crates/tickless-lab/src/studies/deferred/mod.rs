@@ -8,9 +8,7 @@ mod sim;
 
 use super::plot::{Bar, Plot, Shape, Side};
 use super::{Study, StudyResult};
-use crate::studies::published::{
-    Entry, Headline, PUBLISHED, PublishedReport, Results, Table, published, row, table,
-};
+use crate::studies::published::{Headline, PublishedReport};
 
 pub const STUDY: Study = Study {
     name: "deferred",
@@ -42,7 +40,7 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["1000hz.idle.before.wakes_per_s", "1000hz.idle.after.wakes_per_s"],
     },
     plots: ["wakes", "late_idle"],
-    tables,
+    text: include_str!("report.txt"),
 };
 
 /// Adds a plot of how often the expiry thread is woken. `place` is the part of the figures' names
@@ -60,61 +58,4 @@ fn plot_wakes(study: &mut StudyResult, place: &str) {
     }
     let title = "Wakes of the expiry thread, each second and CPU";
     study.plots.push(Plot::new("wakes", title, Shape::Bars { unit: "wakes/s", bars }));
-}
-
-fn tables(results: &Results<'_>) -> Vec<Table> {
-    let sim = |id: &str| [1_000, 250].map(|hz| results.sim(&format!("{hz}hz.{id}")));
-    let live = |id: &str, what: &str| results.live(&format!("1000hz.{id}.probe_{what}"));
-    let sign = |label: &str, said: &str, id: &str, [here, what]: [&str; 2]| {
-        let live = live(here, &format!("{what}_after_over_before"));
-        row(label, [published(said)].into_iter().chain(sim(id)).chain([live]))
-    };
-    let signs = table(
-        "The three results of 6 h of cyclictest: after compared with before. Simulated in \
-         % over all phases and 20 skews; live as a ratio",
-        &[("", &[PUBLISHED]), ("simulated, %", &["1000 Hz", "250 Hz"]), ("live, x", &["1000 Hz"])],
-        vec![
-            sign(
-                "average, any CPU",
-                "falls, 22-70 us band",
-                "unbound.average.change",
-                ["idle", "avg"],
-            ),
-            sign("maximum, any CPU", "stays", "unbound.max.change", ["idle", "max"]),
-            sign("average, -S", "stays", "bound.average.change", ["pinned", "avg"]),
-            sign("maximum, -S", "stays", "bound.max.change", ["pinned", "max"]),
-            row(
-                "any CPU falls more, of 20 skews",
-                [published("it does")]
-                    .into_iter()
-                    .chain(sim("contrast.seeds"))
-                    .chain([Entry::Nothing]),
-            ),
-        ],
-    );
-    let wakes = |label: &str, way: &str| {
-        let of = |hz: u16| {
-            [
-                results.sim(&format!("{hz}hz.unbound.{way}.wakes_per_s")),
-                results.live(&format!("{hz}hz.idle.{way}.wakes_per_s")),
-            ]
-        };
-        row(label, of(1_000).into_iter().chain(of(250)))
-    };
-    let work = |label: &str, what: &str| {
-        let of = |hz: u16| [Entry::Nothing, results.live(&format!("{hz}hz.idle.{what}"))];
-        row(label, of(1_000).into_iter().chain(of(250)))
-    };
-    let counts = table(
-        "Wakes of the expiry thread, per second and CPU (not published)",
-        &[("1000 Hz", &["simulated", "live"]), ("250 Hz", &["simulated", "live"])],
-        vec![
-            wakes("before", "before"),
-            wakes("after", "after"),
-            work("after, without ticks", "tickless.wakes_per_s"),
-            work("fewer switches, x", "fewer_switches"),
-            work("less CPU time, x", "less_cpu"),
-        ],
-    );
-    vec![signs, counts]
 }

@@ -8,6 +8,7 @@
 //! runs a single thread faster, which is the published gain. On every machine the groups run for
 //! shorter times, with fewer switches.
 
+use super::STUDY;
 use super::cgroups::{self, Cgroup};
 use super::control::{self, refused};
 use super::work::{Done, Work, turns_of_unit};
@@ -86,7 +87,10 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         of_group.as_millis(),
         turns,
     ));
-    answers(&mut study);
+    let value = |way: &str, what: &str| study.value(&format!("{way}.{what}"));
+    let ratio = |what| (what, figure(value("spread", what) / value("aligned", what)));
+    let words = ["completion", "burst_p99", "switches", "wakeups"].map(ratio);
+    study.explain(STUDY.published.text, &words);
     Ok(study)
 }
 
@@ -232,28 +236,4 @@ fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
     let parts = turns.first().map_or(0, |turn| turn.runs.len());
     let refill_ms = turns.first().map_or(0.0, |turn| turn.refill_ms);
     Lane { name: name.clone(), side, refill_ms, runs: (0..parts).map(mean).collect() }
-}
-
-fn answers(study: &mut StudyResult) {
-    let value = |way: &str, what: &str| study.value(&format!("{way}.{what}"));
-    let ratio = |what: &str| value("spread", what) / value("aligned", what);
-    let (time, p99) = (ratio("completion"), ratio("burst_p99"));
-    let (switches, wakeups) = (ratio("switches"), ratio("wakeups"));
-    study.answer(
-        "What does it gain to interleave the groups' timers, and what does it cost in wakeups?",
-        format!(
-            "Spread compared with aligned, here: completion x{}, burst p99 x{}, switches x{}; \
-             wakeups of the drivers x{}. The published gain in time comes from SMT: it needs a \
-             core that runs one thread faster than two.",
-            figure(time),
-            figure(p99),
-            figure(switches),
-            figure(wakeups)
-        ),
-    );
-    study.answer(
-        "Does it take a new interface of the timers, or another forward?",
-        "No. The first expiry sets the phase; every policy forwards by the same code (contract P1, \
-         P2: checked by tests, not by this run).",
-    );
 }

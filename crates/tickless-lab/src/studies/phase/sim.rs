@@ -1,10 +1,10 @@
-//! The simulated run of the study `phase`: its figures, plots, answers and notes.
+//! The simulated run of the study `phase`: its figures and plots.
 
 use super::STUDY;
 use super::model::{self, GroupPlan};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Lane, Line, Plot, Shape, Side, merged};
-use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
+use crate::studies::sim::{self, shown, with_published};
 use crate::studies::{Request, StudyResult};
 use crate::{LabError, machines};
 use std::io;
@@ -22,14 +22,10 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     }
     plot_offsets(&mut result);
     plot_period(&mut result, &spec).map_err(sim::no_memory)?;
-    answers(&mut result);
     sim::add_sensitivity(&mut result, request, &spec, model::refit, model::cells);
-    result.notes.push(
-        "The thread does not name its runs' offsets. 30, 0 and 50 ms are those multiples of 10 ms \
-         that fit its 131, 155 and 121 s."
-            .to_string(),
-    );
-    result.notes.push(SEED_UNUSED.to_string());
+    // Other machines have no figures of the second source.
+    let words = ["later.apart.watts", "later.apart.joules"].map(|id| (id, shown(&result, id)));
+    result.explain(STUDY.published.text, &words);
     Ok(result)
 }
 
@@ -76,44 +72,4 @@ fn plot_period(result: &mut StudyResult, spec: &Spec) -> io::Result<()> {
     let title = "When each group runs in a period, and when it is refilled";
     result.plots.push(Plot::new("strip", title, shape));
     Ok(())
-}
-
-fn answers(result: &mut StudyResult) {
-    let of = |id: &str| shown(result, id);
-    let power = format!(
-        "Apart takes less energy at more power: {} s and {} J together, {} s and {} J 50 ms apart, \
-         since half of what a core draws does not depend on its work. Of a later version +15 % \
-         power and -7 to -18 % energy were reported; simulated for that machine it is {} W and {} \
-         J apart. What it costs is wakeups: one for each group in a period instead of one for all.",
-        of("together.aligned.seconds"),
-        of("together.aligned.joules"),
-        of("together.50ms.seconds"),
-        of("together.50ms.joules"),
-        of("later.apart.watts"),
-        of("later.apart.joules"),
-    );
-    let busy = format!(
-        "Yes, once workers hardly wait: half a period apart is {} times as fast at 10 %, {} at 25, \
-         {} at 50, {} at 75 and {} at 100 % of the time for each worker.",
-        of("gain.10_percent"),
-        of("gain.25_percent"),
-        of("gain.50_percent"),
-        of("gain.75_percent"),
-        of("gain.100_percent"),
-    );
-    let where_to = format!(
-        "Where the first expiry falls decides, so it should not be left to chance: with four \
-         groups aligned takes {} s, random {}, spread {}. Groups of 97 and 103 ms drift past each \
-         other, {} s.",
-        of("four_groups.aligned.seconds"),
-        of("four_groups.random.seconds"),
-        of("four_groups.spread.seconds"),
-        of("together.97_and_103ms.seconds"),
-    );
-    result.answer("Performance against power: what do both numbers say?", power);
-    result.answer("Is there no benefit and no loss at high utilisation?", busy);
-    result.answer(
-        "Why did one of three runs gain nothing, and where should the phase be set?",
-        where_to,
-    );
 }

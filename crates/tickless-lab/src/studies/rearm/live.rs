@@ -8,7 +8,7 @@
 //! thread, a write is a system call that wakes the thread.
 
 use super::ping_pong::{Guard, Plan, Taken};
-use super::plot_writes;
+use super::{STUDY, plot_writes};
 use crate::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
@@ -197,39 +197,12 @@ fn density(
     };
     let title = "A round trip by the distance of the guard";
     study.plots.push(Plot::new("guards", title, shape));
-    answers(study, &dearer, spurious_most);
-    Ok(())
-}
-
-fn answers(study: &mut StudyResult, dearer: &[String], spurious_most: f64) {
-    let value = |id: &str| study.figure(id);
-    let why = format!(
-        "Because of the device writes: {} per round trip with eager rearming and {} with lazy. A \
-         round trip takes {} us and {} us here. On two CPUs most of the difference overlaps with \
-         the wakeup of an idle CPU: eager takes {} times as long as lazy.",
-        value("eager.device_writes_per_round_trip"),
-        value("lazy.device_writes_per_round_trip"),
-        value("eager.real_us_per_round_trip"),
-        value("lazy.real_us_per_round_trip"),
-        value("two_cpus.gap.eager_over_lazy"),
-    );
-    study.answer("Why does programming on removal cost so much?", why);
-    study.answer(
-        "Will the chance to program the device be lost if a removal does not program it?",
-        "No. The device stays armed at or before the first remaining deadline. Its event comes \
-         early, finds no timer due, and programs the next one (contract R1, R2: checked by tests, \
-         not by this run). The cost is that event.",
-    );
-    let when = match dearer {
+    let when = match &dearer[..] {
         [] => "at none of the measured guards did they cost more than eager's writes".to_string(),
         some => format!("at guards of {} they cost more than eager's writes", some.join(", ")),
     };
-    study.answer(
-        "How many extra wakeups does laziness cost, and when does eager win?",
-        format!(
-            "At most one in each guard distance, at any rate of arming; up to {} per round trip \
-             here; {when}.",
-            figure(spurious_most)
-        ),
-    );
+    let gap = "two_cpus.gap.eager_over_lazy";
+    let words = [("spurious", figure(spurious_most)), ("when", when), (gap, study.figure(gap))];
+    study.explain(STUDY.published.text, &words);
+    Ok(())
 }

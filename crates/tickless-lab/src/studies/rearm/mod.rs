@@ -9,9 +9,7 @@ mod sim;
 
 use super::plot::{Bar, Plot, Shape, Side};
 use super::{Study, StudyResult};
-use crate::studies::published::{
-    Entry, Headline, LIVE, PublishedReport, Results, Row, SIMULATED, Table, published, row, table,
-};
+use crate::studies::published::{Headline, PublishedReport};
 
 pub const STUDY: Study = Study {
     name: "rearm",
@@ -42,20 +40,8 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["eager.device_writes_per_round_trip", "lazy.device_writes_per_round_trip"],
     },
     plots: ["writes", "guards"],
-    tables,
+    text: include_str!("report.txt"),
 };
-
-const LAZY: [[&str; 9]; 3] = [
-    ["5.328", "5.372", "5.307", "5.307", "5.330", "5.315", "5.318", "5.317", "5.324"],
-    ["0.106", "0.098", "0.108", "0.120", "0.113", "0.121", "0.125", "0.103", "0.112"],
-    ["2.287", "2.334", "2.269", "2.269", "2.298", "2.274", "2.263", "2.292", "2.286"],
-];
-const EAGER: [[&str; 9]; 3] = [
-    ["7.132", "6.741", "6.996", "9.269", "6.742", "6.977", "6.802", "6.957", "7.202"],
-    ["0.033", "0.031", "0.048", "0.436", "0.022", "0.005", "0.014", "0.014", "0.075"],
-    ["3.119", "2.940", "3.185", "4.023", "3.053", "3.152", "3.054", "3.124", "3.206"],
-];
-
 fn plot_writes(study: &mut StudyResult) {
     let bar = |(name, side): (&str, Side)| Bar {
         name: name.replace('_', "-"),
@@ -66,62 +52,4 @@ fn plot_writes(study: &mut StudyResult) {
         [("eager", Side::Before), ("restart_aware", Side::Beside), ("lazy", Side::After)].map(bar);
     let shape = Shape::Bars { unit: "writes per round trip", bars: bars.to_vec() };
     study.plots.push(Plot::new("writes", "Device writes per round trip", shape));
-}
-
-fn tables(results: &Results<'_>) -> Vec<Table> {
-    let mut rows = Vec::new();
-    for (name, id, runs) in [("lazy", "lazy", LAZY), ("eager", "eager", EAGER)] {
-        let whats = [("real", "real"), ("user", "user"), ("sys", "system")];
-        for ((what, live), runs) in whats.into_iter().zip(runs) {
-            let simulated = match what {
-                "real" => results.sim(&format!("{id}.us_per_round_trip")),
-                _ => Entry::Nothing,
-            };
-            let live = results.live(&format!("{id}.{live}_us_per_round_trip"));
-            let entries = runs.into_iter().map(published).chain([simulated, live]);
-            rows.push(row(format!("{name} {what}"), entries));
-        }
-    }
-    let runs = &["1", "2", "3", "4", "5", "6", "7", "8", "AVG"];
-    let caption = "pipe-test-1m: seconds for a million round trips, which is us for each. Lazy is \
-                   without commit 968320b, or with the patch; eager is with the commit";
-    vec![
-        table(caption, &[("published, runs", runs), ("ours", &[SIMULATED, LIVE])], rows),
-        table(
-            "What the time comes from",
-            &[
-                ("lazy", &["published", SIMULATED, LIVE]),
-                ("eager", &["published", SIMULATED, LIVE]),
-            ],
-            causes(results),
-        ),
-    ]
-}
-
-fn causes(results: &Results<'_>) -> Vec<Row> {
-    let both = |of: &dyn Fn(&str) -> [Entry; 3]| ["lazy", "eager"].map(of).into_iter().flatten();
-    let writes = |way: &str| {
-        let id = format!("{way}.device_writes_per_round_trip");
-        [Entry::Nothing, results.sim(&id), results.live(&id)]
-    };
-    let share = |way: &str| {
-        // In the published test, `time` counted the CPU time of only one of the two tasks. So the
-        // published percentage is doubled here.
-        let percent = if way == "lazy" { "90" } else { "91" };
-        [published(percent), results.sim(&format!("{way}.task_percent")), Entry::Nothing]
-    };
-    let task = |way: &str| {
-        let us = if way == "lazy" { "2.398" } else { "3.282" };
-        [published(us), results.sim(&format!("{way}.task_us_per_round_trip")), Entry::Nothing]
-    };
-    let spurious = |way: &str| {
-        let id = format!("{way}.spurious_wakeups_per_s");
-        [Entry::Nothing, results.sim(&id), Entry::Nothing]
-    };
-    vec![
-        row("device writes per round trip", both(&writes)),
-        row("CPU time of a task, us", both(&task)),
-        row("CPU time of both, % of real", both(&share)),
-        row("wakeups for nothing, per s", both(&spurious)),
-    ]
 }

@@ -1,6 +1,7 @@
 //! The load on two CPUs of this machine, with the library as programs use it, beside the simulated
 //! run of the machine `host` with the same load.
 
+use super::STUDY;
 use super::contenders::Contender;
 use super::limiter::Limits;
 use super::model::{self, Case, REQUESTS_PER_CONNECTION, WORK, zipf};
@@ -55,11 +56,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         let cell = Cell::live(format!("{id}.live_over_simulated"), "x", ratio);
         result.cells.push(cell.within(Band::between(0.7, 1.3)));
     }
-    result.notes.push(
-        "two threads on two CPUs; operations longer than 50 us were interrupted and do not count. \
-         Simulated: the machine `host`, measured on one machine with two CPUs"
-            .to_string(),
-    );
+    result.explain(STUDY.published.text, &[]);
     Ok(result)
 }
 

@@ -11,9 +11,7 @@ mod sim;
 mod words;
 
 use super::Study;
-use crate::studies::published::{
-    Headline, LIVE, PublishedReport, Results, SIMULATED, Table, row, table,
-};
+use crate::studies::published::{Headline, PublishedReport};
 
 pub const STUDY: Study = Study {
     name: "server",
@@ -42,24 +40,5 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["2.ours.0pct.ns_per_request", "2.ours.10pct.ns_per_request"],
     },
     plots: ["others", "none"],
-    tables,
+    text: include_str!("report.txt"),
 };
-
-fn tables(results: &Results<'_>) -> Vec<Table> {
-    let share = |stolen: &str| {
-        let id = format!("2.ours.{stolen}pct.ns_per_request");
-        let simulated = ["ours", "mutex", "heaps"]
-            .map(|contender| results.sim(&format!("30.{contender}.{stolen}pct.ns_per_request")));
-        row(format!("{stolen} % stolen"), simulated.into_iter().chain([results.live(&id)]))
-    };
-    vec![table(
-        "Time in timers for each request, ns: simulated with 30 CPUs, live with 2",
-        &[
-            ("ours", &[SIMULATED]),
-            ("one lock", &[SIMULATED]),
-            ("heaps", &[SIMULATED]),
-            ("ours", &[LIVE]),
-        ],
-        ["0", "1", "10", "50"].map(share).into(),
-    )]
-}

@@ -1,4 +1,4 @@
-//! The simulated run of the study `server`: its figures, plots, answers and notes.
+//! The simulated run of the study `server`: its figures and plots.
 
 use super::STUDY;
 use super::contenders::Contender::{self, Fixed, Heaps, Mutex, Ours, Shards, Unbiased};
@@ -78,12 +78,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             Ok(growth(&self::points(spec, &[2, 60], &stolen)?, [2, 60]))
         },
     );
-    result.notes.push(
-        "A thread keeps its CPU and runs at full speed; the server's queues and the connections' \
-         own data cost nothing. No timer comes due in the simulated time. An operation's lines are \
-         those that its CPU took from another core"
-            .to_string(),
-    );
+    result.explain(STUDY.published.text, &[]);
     Ok(result)
 }
 
