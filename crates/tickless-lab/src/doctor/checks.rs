@@ -31,6 +31,8 @@ pub struct Check {
     pub study: &'static str,
     pub unit: &'static str,
     pub needs: &'static [Need],
+    /// What to do if the verdict is not good.
+    pub(crate) advice: &'static str,
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
 
@@ -52,18 +54,21 @@ impl Check {
     /// Judges the gathered facts. On a busy machine, checks that measure times are "unknown".
     pub fn judge(&self, facts: &Facts) -> Finding {
         let unknown = |why: Cow<'_, str>| {
-            let (how, advice) = (why.into_owned(), String::new());
-            Judgement { verdict: Verdict::Unknown, figure: None, how, advice }
+            let how = why.into_owned();
+            Judgement { verdict: Verdict::Unknown, figure: None, how, advice: None }
         };
-        let Judgement { mut verdict, figure, mut how, mut advice } =
+        let Judgement { mut verdict, figure, mut how, advice } =
             (self.judge)(facts).unwrap_or_else(unknown);
         if let Some(busy) =
             facts.busy.as_ref().filter(|_| self.is_timed() && verdict > Verdict::Unknown)
         {
             verdict = Verdict::Unknown;
             how = format!("busy: look again. {busy}. Then: {how}");
-            advice.clear();
         }
+        let advice = match verdict {
+            Verdict::Ok | Verdict::Unknown => String::new(),
+            Verdict::Warn | Verdict::Bad => advice.unwrap_or_else(|| self.advice.to_string()),
+        };
         let figure = figure.filter(|figure| figure.is_finite());
         Finding {
             check: self.name,
@@ -85,6 +90,8 @@ const SLACK: Check = Check {
     study: "deferred",
     unit: "ns",
     needs: &[Need::Slack],
+    advice: "whoever started this shell allowed sleeps to end that much later: set it back \
+             (prctl PR_SET_TIMERSLACK, or TimerSlackNSec= of the service)",
     judge: slack,
 };
 
@@ -94,6 +101,8 @@ const DEADLINES: Check = Check {
     study: "deferred",
     unit: "% of deadlines",
     needs: &[Need::Sleeps],
+    advice: "threads wake after their next deadline: see `tickless latency -S` and what else runs; \
+             give what must be on time a real-time priority (chrt) or CPUs of its own",
     judge: deadlines,
 };
 
@@ -113,8 +122,6 @@ fn slack(facts: &Facts) -> Judged<'_> {
         slack_ns,
         "/proc/self/timerslack_ns: what this process was started with, and so will others be \
          from here; 50000 is usual",
-        "whoever started this shell allowed sleeps to end that much later: set it back \
-         (prctl PR_SET_TIMERSLACK, or TimerSlackNSec= of the service)",
     )
 }
 
@@ -137,13 +144,7 @@ fn deadlines(facts: &Facts) -> Judged<'_> {
         time(p99_ns),
         time(max_ns)
     );
-    Judgement::figure(
-        Verdict::from_limits(percent, MISSED_WARN, MISSED_BAD),
-        percent,
-        how,
-        "threads wake after their next deadline: see `tickless latency -S` and what else runs; \
-         give what must be on time a real-time priority (chrt) or CPUs of its own",
-    )
+    Judgement::figure(Verdict::from_limits(percent, MISSED_WARN, MISSED_BAD), percent, how)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -194,23 +195,16 @@ pub struct Judgement {
     pub verdict: Verdict,
     pub figure: Option<f64>,
     pub how: String,
-    pub advice: String,
+    /// What to do here, instead of the check's own advice.
+    pub advice: Option<String>,
 }
 
 /// A judgement, or an error text: why nothing could be judged, and what to do about that.
 pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
 
 impl Judgement {
-    /// Returns the judgement of a figure. The advice is dropped if the verdict is `Ok`, because
-    /// there is nothing to do then.
-    pub fn figure(
-        verdict: Verdict,
-        figure: f64,
-        how: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Judged<'static> {
-        let advice = if verdict == Verdict::Ok { String::new() } else { advice.into() };
-        Ok(Judgement { verdict, figure: Some(figure), how: how.into(), advice })
+    pub fn figure(verdict: Verdict, figure: f64, how: impl Into<String>) -> Judged<'static> {
+        Ok(Judgement { verdict, figure: Some(figure), how: how.into(), advice: None })
     }
 }
 

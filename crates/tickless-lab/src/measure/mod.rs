@@ -29,7 +29,7 @@ use tickless::driver::StartTimersError;
 pub use cold::Evictor;
 pub use here::{IDLE, busy_percent, cpu_times, cpus, disturbance, machine, processor};
 pub use stopwatch::Stopwatch;
-pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within, wait};
+pub use thread::{be_urgent, joined, on_cpus, sleep_with_slack, stay_on, stay_within, wait};
 pub use usage::{ThreadUsage, Threads, Usage, timed};
 
 #[derive(Debug, Error)]

@@ -5,6 +5,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
 use nix::unistd::Pid;
 use std::io;
+use std::sync::Barrier;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use thread_priority::{
@@ -62,6 +63,29 @@ pub fn be_urgent(priority: u8) -> Result<(), LabError> {
 pub fn sleep_with_slack(slack_ns: u64) -> Result<(), LabError> {
     prctl::set_timerslack(slack_ns)
         .map_err(LabError::system("the timer slack could not be set; leave it out"))
+}
+
+/// Does a piece of work on a thread for each of these CPUs, bound to it. All begin at once, and get
+/// the place of their CPU in the list. `what` names the threads in an error.
+pub fn on_cpus<T: Send>(
+    cpus: &[usize],
+    what: &'static str,
+    work: impl Fn(usize) -> T + Sync,
+) -> Result<Vec<T>, LabError> {
+    let ready = Barrier::new(cpus.len());
+    thread::scope(|scope| {
+        let (ready, work) = (&ready, &work);
+        let start = |(place, &cpu): (usize, &usize)| {
+            scope.spawn(move || {
+                let stays = stay_on(cpu);
+                // Wait at the barrier even after an error: the other threads would wait for ever.
+                ready.wait();
+                stays.map(|()| work(place))
+            })
+        };
+        let threads: Vec<_> = cpus.iter().enumerate().map(start).collect();
+        threads.into_iter().map(|thread| joined(thread, what)).collect()
+    })
 }
 
 /// Waits for a thread and returns its result. If the thread panicked, the error names it by `what`,

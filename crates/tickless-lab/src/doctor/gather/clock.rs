@@ -9,12 +9,10 @@
 
 use super::text;
 use crate::doctor::facts::{ClockSource, ReadCost, Seen};
-use crate::measure::{joined, stay_on};
+use crate::measure::on_cpus;
 use nix::time::ClockId;
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::Barrier;
-use std::thread;
 use std::time::{Duration, Instant};
 
 pub type Counter<'c> = &'c (dyn Fn() -> u64 + Sync);
@@ -39,32 +37,15 @@ const READING: Duration = Duration::from_millis(60);
 const BATCH: u32 = 64;
 
 /// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of
-/// these CPUs at once. Takes a tenth of a second.
+/// these CPUs at once: a quantile of the times of a thread's batches. Takes a tenth of a second.
 pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
-    let alone = readers(&cpus[..1], 0.5, counter)?;
-    let together = readers(cpus, 0.75, counter)?;
+    let readers = |cpus: &[usize], quantile| {
+        on_cpus(cpus, "that reads the clock", |_| at(quantile, batches(READING, counter)))
+            .map_err(|error| error.to_string())
+    };
+    let (alone, together) = (readers(&cpus[..1], 0.5)?, readers(cpus, 0.75)?);
     let (alone_ns, together_ns) = (at(0.5, alone), at(0.5, together));
     Ok(ReadCost { alone_ns, together_ns, threads: cpus.len() })
-}
-
-/// Runs a thread on each of these CPUs, all of which read at once. Returns for each CPU the time of
-/// a read: the given quantile of the times of its thread's batches.
-fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>> {
-    let ready = Barrier::new(cpus.len());
-    thread::scope(|scope| {
-        let ready = &ready;
-        let reader = |&cpu: &usize| {
-            scope.spawn(move || {
-                let stays = stay_on(cpu);
-                // Wait at the barrier even after an error: the other threads would wait for ever.
-                ready.wait();
-                stays.map(|()| at(quantile, batches(READING, counter)))
-            })
-        };
-        let threads: Vec<_> = cpus.iter().map(reader).collect();
-        let all = threads.into_iter().map(|thread| joined(thread, "that reads the clock"));
-        all.collect::<Result<Vec<f64>, _>>().map_err(|error| error.to_string())
-    })
 }
 
 /// Calls `counter` for `duration`. Returns the time of a call in ns, as the mean of each batch.

@@ -10,6 +10,8 @@ pub const CANCELS: Check = Check {
     study: "cancel",
     unit: "% of armings",
     needs: &[Need::Recorded],
+    advice: "arming and cancelling takes CPU time by itself: keep timeouts in the program, where both \
+             take nanoseconds and no lock that others want, or push one out instead of cancelling it",
     judge: cancels,
 };
 
@@ -39,7 +41,5 @@ fn cancels(facts: &Facts) -> Judged<'_> {
         Verdict::from_limits(rate, CANCELS_MANY, CANCELS_TOO_MANY),
         summary.cancelled_percent,
         how,
-        "arming and cancelling takes CPU time by itself: keep timeouts in the program, where both \
-         take nanoseconds and no lock that others want, or push one out instead of cancelling it",
     )
 }

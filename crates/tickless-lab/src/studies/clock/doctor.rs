@@ -11,6 +11,8 @@ pub const SOURCE: Check = Check {
     study: "clock",
     unit: "ns per read",
     needs: &[Need::ClockSource, Need::ClockRead],
+    advice: "programs read the clock by a system call or worse: see whether the kernel or the \
+             hypervisor can offer another clock source, and read the clock less often",
     judge: source,
 };
 
@@ -20,6 +22,8 @@ pub const CONTENTION: Check = Check {
     study: "clock",
     unit: "times as long",
     needs: &[Need::ClockRead],
+    advice: "CPUs wait for each other to read the clock: use a clock source that each CPU has for \
+             itself, or let one read it for all (tickless::Combined)",
     judge: contention,
 };
 
@@ -29,6 +33,8 @@ pub const WATCHDOG: Check = Check {
     study: "clock",
     unit: "messages",
     needs: &[Need::Log],
+    advice: "the CPU's counter was given up or doubted: look for a newer firmware, for suspended or \
+             overcommitted virtual CPUs, and at which clock source is left (clock-source)",
     judge: watchdog,
 };
 
@@ -57,17 +63,13 @@ fn source(facts: &Facts) -> Judged<'_> {
     let by_cost =
         read_ns.map_or(Verdict::Ok, |ns| Verdict::from_limits(ns, READ_WARN_NS, READ_BAD_NS));
     let verdict = if is_device { Verdict::Bad } else { by_cost };
-    let advice = if is_device {
+    let advice = is_device.then(|| {
         "find in the kernel's log why it does not use the CPU's own counter (on x86: tsc=reliable \
          if the hardware is known to be good, or a newer firmware); a program that reads the clock \
          much can share reads with tickless::Combined"
-    } else if verdict == Verdict::Ok {
-        ""
-    } else {
-        "programs read the clock by a system call or worse: see whether the kernel or the \
-         hypervisor can offer another clock source, and read the clock less often"
-    };
-    Ok(Judgement { verdict, figure: read_ns, how, advice: advice.to_string() })
+            .to_string()
+    });
+    Ok(Judgement { verdict, figure: read_ns, how, advice })
 }
 
 /// The limit for a warning: how many times longer a read of the clock takes if all CPUs read at
@@ -101,13 +103,7 @@ fn contention(facts: &Facts) -> Judged<'_> {
         figure(together_ns),
         figure(alone_ns)
     );
-    Judgement::figure(
-        verdict,
-        times,
-        how,
-        "CPUs wait for each other to read the clock: use a clock source that each CPU has for \
-         itself, or let one read it for all (tickless::Combined)",
-    )
+    Judgement::figure(verdict, times, how)
 }
 
 /// Messages of the kernel that it no longer uses a clock source, because that was unreliable.
@@ -141,11 +137,5 @@ fn watchdog(facts: &Facts) -> Judged<'_> {
         how = format!("{how}; the first: {first}");
     }
     let messages = with(&DOUBTS).filter(is_doubt).filter(|line| !given_up.contains(line)).count();
-    Judgement::figure(
-        verdict,
-        (given_up.len() + messages) as f64,
-        how,
-        "the CPU's counter was given up or doubted: look for a newer firmware, for suspended or \
-         overcommitted virtual CPUs, and at which clock source is left (clock-source)",
-    )
+    Judgement::figure(verdict, (given_up.len() + messages) as f64, how)
 }

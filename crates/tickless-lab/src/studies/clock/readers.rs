@@ -2,10 +2,9 @@
 
 use super::device::{Counted, device_reads};
 use crate::LabError;
-use crate::measure::{histogram, joined, stay_on};
+use crate::measure::{histogram, on_cpus};
 use hdrhistogram::Histogram;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::Timers;
 use tickless::clock::{Combined, Counter};
@@ -62,27 +61,50 @@ impl Plan<'_> {
     /// Reads the counter with several threads for `duration`, and counts values that go back.
     pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, LabError> {
         let counter = Combined::new(Counted::new(counter)).with_policy(self.policy);
-        let (stop, barrier) = (AtomicBool::new(false), Barrier::new(self.threads + 1));
-        let own = std::thread::scope(|s| {
-            let readers: Vec<_> = (0..self.threads)
-                .map(|number| {
-                    let (counter, stop, barrier) = (&counter, &stop, &barrier);
-                    s.spawn(move || {
-                        let placed = stay_on(self.cpus[number % self.cpus.len()]);
-                        barrier.wait();
-                        placed.map(|()| read_until(self.clock, counter, stop))
-                    })
-                })
-                .collect();
-            barrier.wait();
-            #[expect(clippy::disallowed_methods, reason = "this is how long is measured")]
-            std::thread::sleep(self.duration);
-            stop.store(true, Ordering::Relaxed);
-            readers.into_iter().map(|reader| joined(reader, READER)).collect::<Result<Vec<_>, _>>()
-        })?;
+        let own = on_cpus(&self.places(), READER, |_| self.read_here(&counter))?;
         let mut taken = sum(&own);
-        taken.backwards += handed_on(self, &counter)?;
+        taken.backwards += self.handed_on(&counter)?;
         Ok(taken)
+    }
+
+    /// Returns the CPU of each thread.
+    fn places(&self) -> Vec<usize> {
+        self.cpus.iter().copied().cycle().take(self.threads).collect()
+    }
+
+    /// Reads the counter for `duration`, and times each read.
+    fn read_here(&self, counter: &Combined<Counted>) -> Own {
+        let mut own = Own { latency: histogram(), device_reads: 0, backwards: 0, seconds: 0.0 };
+        let before = device_reads();
+        let begin = self.clock.now();
+        let (mut from, mut last) = (begin, 0);
+        while from - begin < self.duration {
+            let value = counter.read();
+            let to = self.clock.now();
+            own.backwards += u64::from(value < last);
+            own.latency.saturating_record((to - from).as_nanos() as u64);
+            (from, last) = (to, value);
+        }
+        own.device_reads = device_reads() - before;
+        own.seconds = (from - begin).as_secs_f64();
+        own
+    }
+
+    /// Returns how often a value was less than one that another thread had passed on. This is a
+    /// separate pass, because passing values on takes a shared word, which would slow reads down.
+    fn handed_on(&self, counter: &Combined<Counted>) -> Result<u64, LabError> {
+        const READS: usize = 500;
+        let latest = AtomicU64::new(0);
+        let one = |_| {
+            // Acquire and Release: a read that starts after another thread has passed its value on
+            // must not return an older one (C8, time never goes back).
+            let floor = latest.load(Ordering::Acquire);
+            let value = counter.read();
+            latest.fetch_max(value, Ordering::Release);
+            u64::from(value < floor)
+        };
+        let backwards = on_cpus(&self.places(), READER, |_| (0..READS).map(one).sum::<u64>())?;
+        Ok(backwards.into_iter().sum())
     }
 }
 
@@ -101,53 +123,6 @@ fn sum(own: &[Own]) -> Taken {
         per_thread: [counts().min().unwrap_or(0), counts().max().unwrap_or(0)],
         backwards: own.iter().map(|own| own.backwards).sum(),
     }
-}
-
-/// Reads the counter until `stop` is set, and times each read.
-fn read_until(clock: &Timers, counter: &Combined<Counted>, stop: &AtomicBool) -> Own {
-    let mut own = Own { latency: histogram(), device_reads: 0, backwards: 0, seconds: 0.0 };
-    let before = device_reads();
-    let begin = clock.now();
-    let (mut from, mut last) = (begin, 0);
-    while !stop.load(Ordering::Relaxed) {
-        let value = counter.read();
-        let to = clock.now();
-        own.backwards += u64::from(value < last);
-        own.latency.saturating_record((to - from).as_nanos() as u64);
-        (from, last) = (to, value);
-    }
-    own.device_reads = device_reads() - before;
-    own.seconds = (from - begin).as_secs_f64();
-    own
-}
-
-/// Returns how often a value was less than one that another thread had passed on. This is a
-/// separate pass, because passing values on takes a shared word, which would slow reads down.
-fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, LabError> {
-    const READS: usize = 500;
-    let latest = AtomicU64::new(0);
-    let backwards: Vec<u64> = std::thread::scope(|s| {
-        let readers: Vec<_> = (0..plan.threads)
-            .map(|number| {
-                let latest = &latest;
-                s.spawn(move || {
-                    stay_on(plan.cpus[number % plan.cpus.len()])?;
-                    let one = |_| {
-                        // Acquire and Release: a read that starts after another thread has
-                        // passed its value on must not return an older one (C8, time never goes
-                        // back).
-                        let floor = latest.load(Ordering::Acquire);
-                        let value = counter.read();
-                        latest.fetch_max(value, Ordering::Release);
-                        u64::from(value < floor)
-                    };
-                    Ok((0..READS).map(one).sum())
-                })
-            })
-            .collect();
-        readers.into_iter().map(|reader| joined(reader, READER)).collect::<Result<_, _>>()
-    })?;
-    Ok(backwards.into_iter().sum())
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ pub const SOFTIRQ: Check = Check {
     study: "deferred",
     unit: "% of CPU time",
     needs: &[Need::Counted],
+    advice: "timers expire in softirqs that take much time: see whose in `tickless replay` of a \
+             recording (armed most), and let callbacks hand their work to threads",
     judge: softirq,
 };
 
@@ -22,6 +24,9 @@ pub const EMPTY_SOFTIRQS: Check = Check {
     study: "deferred",
     unit: "% of interrupts",
     needs: &[Need::Counted],
+    advice: "nearly every tick raises the softirq, as if something always expired: kernels before \
+             5.5 or so, and real-time kernels whose expiry thread wakes each time, do that; use a \
+             newer one, or see in a recording what expires so often",
     judge: empty_softirqs,
 };
 
@@ -31,6 +36,8 @@ pub const IDLE_TICKS: Check = Check {
     study: "deferred",
     unit: "per CPU and s",
     needs: &[Need::Counted],
+    advice: "idle CPUs are woken all the time: if it is the tick, see that the kernel stops it \
+             (CONFIG_NO_HZ_IDLE, no nohz=off); else tick-wakers shows who sleeps so shortly",
     judge: idle_ticks,
 };
 
@@ -40,6 +47,8 @@ pub const TICK_WAKERS: Check = Check {
     study: "deferred",
     unit: "threads",
     needs: &[Need::Recorded],
+    advice: "let it sleep until there is something to do, or for longer, or with more timer slack; if \
+             it is a thread of the kernel (ksoftirqd, ktimers), ticks wake it for nothing",
     judge: tick_wakers,
 };
 
@@ -73,13 +82,7 @@ fn softirq(facts: &Facts) -> Judged<'_> {
         figure(timer),
         figure(hrtimer)
     );
-    Judgement::figure(
-        verdict,
-        percent,
-        how,
-        "timers expire in softirqs that take much time: see whose in `tickless replay` of a \
-         recording (armed most), and let callbacks hand their work to threads",
-    )
+    Judgement::figure(verdict, percent, how)
 }
 
 /// Limits for the percentage of timer interrupts that raise the timer softirq. If only expired
@@ -107,14 +110,7 @@ fn empty_softirqs(facts: &Facts) -> Judged<'_> {
          LOC in /proc/interrupts)",
         counted.seconds
     );
-    Judgement::figure(
-        verdict,
-        percent,
-        how,
-        "nearly every tick raises the softirq, as if something always expired: kernels before \
-         5.5 or so, and real-time kernels whose expiry thread wakes each time, do that; use a \
-         newer one, or see in a recording what expires so often",
-    )
+    Judgement::figure(verdict, percent, how)
 }
 
 /// A CPU that is idle for at least this share of the time counts as idle.
@@ -150,13 +146,7 @@ fn idle_ticks(facts: &Facts) -> Judged<'_> {
         idle.len(),
         counted.cpus.len()
     );
-    Judgement::figure(
-        verdict,
-        rate,
-        how,
-        "idle CPUs are woken all the time: if it is the tick, see that the kernel stops it \
-         (CONFIG_NO_HZ_IDLE, no nohz=off); else tick-wakers shows who sleeps so shortly",
-    )
+    Judgement::figure(verdict, rate, how)
 }
 
 /// Returns the verdict on a rate of interrupts on idle CPUs, with a text on the kernel's tick. If
@@ -207,8 +197,6 @@ fn tick_wakers(facts: &Facts) -> Judged<'_> {
         format!(
             "threads that timers' callbacks woke in {seconds:.1} s recorded, most often: {listed}"
         ),
-        "let it sleep until there is something to do, or for longer, or with more timer slack; if \
-         it is a thread of the kernel (ksoftirqd, ktimers), ticks wake it for nothing",
     )
 }
 

@@ -1,7 +1,7 @@
 //! Measures the accuracy and the cost of the library's bandwidth controller, which limits groups of
 //! threads to a quota of CPU time.
 
-use super::work::{Throttled, Work, now_ns};
+use super::work::{Work, now_ns};
 use crate::LabError;
 use crate::measure::{self, Spread, timed, wait};
 use crate::studies::{Band, Cell, Request, StudyResult};
@@ -10,17 +10,21 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::Timers;
-use tickless::bandwidth::{Throttle, Worker};
+use tickless::bandwidth::Throttle;
 use tickless::periodic::Phase;
 
-impl Throttled for Worker {
-    fn check(&mut self) -> Result<(), LabError> {
-        Worker::check(self).map(|_| ()).map_err(|error| {
+/// Lets the calling thread join a group. Returns the function that throttles it.
+pub(super) fn join(
+    group: &Throttle,
+) -> Result<impl FnMut() -> Result<(), LabError> + use<>, LabError> {
+    let mut worker = group.join().map_err(refused)?;
+    Ok(move || {
+        worker.check().map(drop).map_err(|error| {
             LabError::system("a worker could not be throttled; run the study again")(
                 std::io::Error::other(error.to_string()),
             )
         })
-    }
+    })
 }
 
 pub(super) fn refused(error: impl std::fmt::Display) -> LabError {
@@ -63,7 +67,7 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), La
             wait(period * PERIODS);
             (before, look(), (now_ns() - begun) as f64 / period.as_nanos() as f64)
         });
-        work.run(|group| groups[group].join().map_err(refused))?;
+        work.run(|group| join(&groups[group]))?;
         looks.join().map_err(|_| LabError::Thread { what: "looking at the groups" })
     })?;
     let (before, after, periods) = looks;

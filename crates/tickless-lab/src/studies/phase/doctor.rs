@@ -14,6 +14,7 @@ pub const THROTTLED: Check = Check {
     study: "phase",
     unit: "% of periods",
     needs: &[Need::Quotas],
+    advice: "",
     judge: throttled,
 };
 
@@ -23,6 +24,8 @@ pub const QUOTAS: Check = Check {
     study: "phase",
     unit: "% together",
     needs: &[Need::Quotas, Need::Recorded],
+    advice: "groups that are refilled together run together and starve together: give one another \
+             period (a few percent off is enough), or make it anew, which draws another phase",
     judge: quotas,
 };
 
@@ -32,6 +35,8 @@ pub const ALIGNED: Check = Check {
     study: "phase",
     unit: "% together",
     needs: &[Need::Recorded],
+    advice: "timers of one period that begin together stay together: start each at another point of \
+             its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
     judge: aligned,
 };
 
@@ -70,7 +75,7 @@ fn throttled(facts: &Facts) -> Judged<'_> {
     worst.sort_by(|one, other| share(other).total_cmp(&share(one)));
     let Some(first) = worst.first() else {
         let how = format!("none of {} cgroups with a CPU quota has used it up", quotas.len());
-        return Judgement::figure(Verdict::Ok, 0.0, how, "");
+        return Judgement::figure(Verdict::Ok, 0.0, how);
     };
     const GROUPS_MAX: usize = 4;
     let describe = |quota: &&Quota| {
@@ -95,7 +100,8 @@ fn throttled(facts: &Facts) -> Judged<'_> {
     );
     let verdict = Verdict::from_limits(share(first), THROTTLED_WARN, THROTTLED_BAD);
     let how = format!("since they were made: {}", listed.join("; "));
-    Judgement::figure(verdict, share(first), how, advice)
+    let figure = Some(share(first));
+    Ok(Judgement { verdict, figure, how, advice: Some(advice) })
 }
 
 /// Judges whether groups' quotas are refilled at the same time.
@@ -106,7 +112,7 @@ fn quotas(facts: &Facts) -> Judged<'_> {
         // No timers were recorded. If no two groups have the same period, their refills do not stay
         // together for long, so the verdict does not need the recording.
         Err(_) if shared.is_empty() => {
-            return Judgement::figure(Verdict::Ok, 0.0, found(quotas, &shared), "");
+            return Judgement::figure(Verdict::Ok, 0.0, found(quotas, &shared));
         }
         Err(why) => {
             let groups = found(quotas, &shared);
@@ -118,15 +124,13 @@ fn quotas(facts: &Facts) -> Judged<'_> {
         recorded.summary.overlap.iter().filter(|overlap| overlap.function == REFILL).collect();
     let Some(worst) = worst(&meeting) else {
         let how = format!("{}; none were seen to be refilled together", found(quotas, &shared));
-        return Judgement::figure(Verdict::Ok, 0.0, how, "");
+        return Judgement::figure(Verdict::Ok, 0.0, how);
     };
     let how = format!("{}; {}", found(quotas, &shared), describe(worst));
     Judgement::figure(
         Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
         percent(worst),
         how,
-        "groups that are refilled together run together and starve together: give one another \
-         period (a few percent off is enough), or make it anew, which draws another phase",
     )
 }
 
@@ -140,14 +144,12 @@ fn aligned(facts: &Facts) -> Judged<'_> {
     let Some(worst) = worst(&others) else {
         let how = "no two high-resolution timers of one function and one period in the recording, \
                    the kernel's own for each CPU aside";
-        return Judgement::figure(Verdict::Ok, 0.0, how, "");
+        return Judgement::figure(Verdict::Ok, 0.0, how);
     };
     Judgement::figure(
         Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
         percent(worst),
         describe(worst),
-        "timers of one period that begin together stay together: start each at another point of \
-         its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
     )
 }
 

@@ -11,7 +11,7 @@
 use super::STUDY;
 use super::cgroups::{self, Cgroup};
 use super::control::{self, refused};
-use super::work::{Done, Work, turns_of_unit};
+use super::work::{Done, Work, never_throttled, turns_of_unit};
 use crate::LabError;
 use crate::measure::{self, interleave};
 use crate::progress::Progress;
@@ -68,7 +68,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         match &ways[way] {
             Placement::Library { phase, .. } => library(work, quota, phase(seed)),
             Placement::Kernel { pair, places_ns, .. } => {
-                let done = work.run(|group| groups[pair[group]].enter())?;
+                let done =
+                    work.run(|group| groups[pair[group]].enter().map(|()| never_throttled))?;
                 Ok(Taken { done, wakeups: None, places_ns: *places_ns })
             }
         }
@@ -156,7 +157,7 @@ fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, LabError>
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
     let groups: [Throttle; 2] = [start()?, start()?];
-    let done = work.run(|group| groups[group].join().map_err(refused))?;
+    let done = work.run(|group| control::join(&groups[group]))?;
     let places_ns =
         [0, 1].map(|group| groups[group].phase_offset().map_or(0, |place| place.as_nanos() as u64));
     let wakeups = timers.stats().bases.iter().map(|base| base.device.events).sum();

@@ -38,20 +38,6 @@ pub(super) struct Done {
     pub(super) usage: Usage,
 }
 
-/// What throttles a worker: the library or the kernel.
-pub(super) trait Throttled {
-    /// A worker calls this between two units of work. The call waits while the worker's group has
-    /// no CPU time left.
-    fn check(&mut self) -> Result<(), LabError>;
-}
-
-/// For a worker in a cgroup, which the kernel throttles: `check` has nothing to do.
-impl Throttled for () {
-    fn check(&mut self) -> Result<(), LabError> {
-        Ok(())
-    }
-}
-
 /// Returns nanoseconds of `CLOCK_MONOTONIC`, the clock of the kernel's and the library's periods.
 pub(super) fn now_ns() -> u64 {
     ns_of(ClockId::CLOCK_MONOTONIC)
@@ -61,6 +47,11 @@ fn ns_of(clock: ClockId) -> u64 {
     // These clocks always exist.
     clock_gettime(clock)
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+/// For a worker in a cgroup, which the kernel throttles.
+pub(super) fn never_throttled() -> Result<(), LabError> {
+    Ok(())
 }
 
 fn spin(turns: u64) {
@@ -89,11 +80,12 @@ struct Notes {
 }
 
 impl Work {
-    /// Runs the work in both groups. Each worker's thread first calls `throttled` with the number
-    /// of its group, to join the group.
-    pub(super) fn run<R: Throttled>(
+    /// Runs the work in both groups. Each worker's thread first calls `join` with the number of its
+    /// group. It calls the returned function between two units of work, to wait while the group has
+    /// no CPU time left.
+    pub(super) fn run<C: FnMut() -> Result<(), LabError>>(
         &self,
-        throttled: impl Fn(usize) -> Result<R, LabError> + Sync,
+        join: impl Fn(usize) -> Result<C, LabError> + Sync,
     ) -> Result<Done, LabError> {
         let units = self.of_group.as_nanos() as u64 / UNIT.as_nanos() as u64;
         let left = [AtomicU64::new(units), AtomicU64::new(units)];
@@ -101,8 +93,8 @@ impl Work {
         let (notes, usage) = timed(|| {
             std::thread::scope(|scope| {
                 let start = |worker: usize| {
-                    let (left, throttled) = (&left, &throttled);
-                    scope.spawn(move || self.worker(&left[worker % 2], throttled(worker % 2)?))
+                    let (left, join) = (&left, &join);
+                    scope.spawn(move || self.worker(&left[worker % 2], join(worker % 2)?))
                 };
                 let threads: Vec<_> = (0..2 * self.workers).map(start).collect();
                 let notes = threads.into_iter().map(|thread| joined(thread, "a group's work"));
@@ -126,7 +118,11 @@ impl Work {
     }
 
     /// Works in units until none is left, and notes bursts and the windows of time in which it ran.
-    fn worker<R: Throttled>(&self, left: &AtomicU64, mut throttled: R) -> Result<Notes, LabError> {
+    fn worker(
+        &self,
+        left: &AtomicU64,
+        mut check: impl FnMut() -> Result<(), LabError>,
+    ) -> Result<Notes, LabError> {
         let mut notes = Notes::default();
         let mut window = (now_ns(), now_ns());
         let mut burst = (now_ns(), 0);
@@ -145,7 +141,7 @@ impl Work {
                 notes.bursts_ms.push((now - burst.0) as f64 / 1e6);
                 burst = (now, 0);
             }
-            throttled.check()?;
+            check()?;
         }
         notes.windows.push(window);
         notes.ended = window.1;
@@ -194,7 +190,7 @@ mod tests {
     fn all_work_is_done() {
         let turns_of_unit = turns_of_unit() / 10 + 1;
         let work = Work { of_group: Duration::from_millis(20), workers: 2, turns_of_unit };
-        let done = work.run(|_| Ok(())).unwrap();
+        let done = work.run(|_| Ok(never_throttled)).unwrap();
         assert!(done.completion_s.iter().all(|&seconds| seconds > 0.0));
         // Two workers do the 200 units of a group. An incomplete burst is not counted.
         assert!(done.bursts_ms.len() >= 4 && done.burst_ms(50) <= done.burst_ms(99));

@@ -12,6 +12,8 @@ pub const WRITES: Check = Check {
     study: "rearm",
     unit: "writes per interrupt",
     needs: &[Need::Recorded],
+    advice: "timers are armed and removed that never fire: see who in `tickless replay` of a \
+             recording, and let programs keep a timeout armed instead of one for each request",
     judge: writes,
 };
 
@@ -21,6 +23,8 @@ pub const REMOVALS: Check = Check {
     study: "rearm",
     unit: "% of writes",
     needs: &[Need::Recorded],
+    advice: "removing the first timer programs the device again: keep one timeout armed and push it \
+             out rather than cancel it, or keep timeouts in the program (the library's are lazy)",
     judge: removals,
 };
 
@@ -58,13 +62,7 @@ fn writes(facts: &Facts) -> Judged<'_> {
         summary.trace.seconds,
         figure(rate)
     );
-    Judgement::figure(
-        verdict,
-        per_interrupt,
-        how,
-        "timers are armed and removed that never fire: see who in `tickless replay` of a \
-         recording, and let programs keep a timeout armed instead of one for each request",
-    )
+    Judgement::figure(verdict, per_interrupt, how)
 }
 
 /// The limit from which writes for removed timers matter, in percent of all writes.
@@ -104,13 +102,7 @@ fn removals(facts: &Facts) -> Judged<'_> {
         lazy.device_writes,
         figure(rate)
     );
-    Judgement::figure(
-        verdict,
-        share,
-        how,
-        "removing the first timer programs the device again: keep one timeout armed and push it \
-         out rather than cancel it, or keep timeouts in the program (the library's are lazy)",
-    )
+    Judgement::figure(verdict, share, how)
 }
 
 fn each_second(facts: &Facts, summary: &Summary, count: f64) -> f64 {

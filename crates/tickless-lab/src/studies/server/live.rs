@@ -12,7 +12,6 @@ use crate::{LabError, machines};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 use tickless::{Timeout, Timers};
 use tickless_core::time::Ns;
@@ -65,17 +64,8 @@ fn serve(watch: &Stopwatch, cpus: [usize; 2], stolen: u64, requests: u64) -> Res
     let timers = Timers::builder().start()?;
     let queues = [(); 2].map(|()| Queue::default());
     let is_over = AtomicBool::new(false);
-    let sums = thread::scope(|scope| {
-        let threads = [0, 1].map(|side| {
-            let (timers, queues, is_over) = (&timers, &queues, &is_over);
-            scope.spawn(move || {
-                measure::stay_on(cpus[side])?;
-                Ok(Worker::new(watch, timers, queues, side, stolen).serve(requests, is_over))
-            })
-        });
-        let joined = threads.map(|thread| measure::joined(thread, "a worker"));
-        let [one, other] = joined;
-        Ok::<_, LabError>([one?, other?])
+    let sums = measure::on_cpus(&cpus, "a worker", |side| {
+        Worker::new(watch, &timers, &queues, side, stolen).serve(requests, &is_over)
     })?;
     let total = sums.iter().map(|(ns, _)| ns).sum::<f64>();
     Ok(total / sums.iter().map(|(_, done)| done).sum::<f64>())
