@@ -11,7 +11,7 @@ use crate::row::{Figure, Outcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::Settings;
 use tickless_lab::studies::rearm::model as rearm;
-use tickless_lab::studies::{self, Role, Study, schedule};
+use tickless_lab::studies::{self, Study, schedule};
 use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 use tickless_trace::Trace;
@@ -92,15 +92,9 @@ fn slices(spec: &Spec, cell: &Cell, policy: Option<ReplayPolicy>) -> Figures {
         let load = schedule::Load::new(spec, hz, cell.length.unwrap_or(20));
         let ran = schedule::run(spec, load, *way);
         let ran = ran.map_err(|error| format!("{}: {error}", spec.name))?;
-        let per_1000 = |count: u64| count as f64 * 1e3 / ran.switches.max(1) as f64;
-        let unit = "per 1000 switches";
-        let name = |what: &str| format!("{}.{what}", way.name);
-        figures.extend([
-            Figure::predicted(name("writes"), unit, per_1000(ran.device.writes)),
-            Figure::predicted(name("events"), unit, per_1000(ran.device.events)),
-            Figure::predicted(name("for_nothing"), unit, per_1000(ran.device.spurious)),
-            Figure::predicted(name("ms"), "ms", ran.ms),
-        ]);
+        figures.extend(schedule::COLUMNS.map(|(what, unit, of)| {
+            Figure::predicted(format!("{}.{what}", way.name), unit, of(&ran))
+        }));
     }
     Ok(figures)
 }
@@ -175,14 +169,8 @@ pub fn replayed(summary: &Summary) -> Vec<Figure> {
 }
 
 fn figure(cell: &studies::Cell) -> Figure {
-    let role = match cell.role {
-        Role::Calibrated => "calibrated",
-        Role::Implied => "implied",
-        Role::Predicted => "predicted",
-        Role::Live => "live",
-    };
     let finite = |value: f64| value.is_finite().then_some(value);
     let is_one = cell.low == cell.value && cell.high == cell.value;
     let spread = (!is_one).then(|| [finite(cell.low), finite(cell.high)]);
-    Figure { spread, ..Figure::once(cell.id.clone(), cell.unit, role, cell.value) }
+    Figure { spread, ..Figure::once(cell.id.clone(), cell.unit, cell.role.name(), cell.value) }
 }

@@ -118,8 +118,9 @@ impl Spread {
         Spread { median: at(values.len() / 2), low, high, count: values.len() }
     }
 
-    pub fn of_ratios(above: &[f64], below: &[f64]) -> Spread {
-        Spread::of(above.iter().zip(below).map(|(above, below)| above / below))
+    /// Summarizes the ratios of a figure in two series of measurements.
+    pub fn of_ratios<T>(above: &[T], below: &[T], figure: impl Fn(&T) -> f64) -> Spread {
+        Spread::of(above.iter().zip(below).map(|(above, below)| figure(above) / figure(below)))
     }
 }
 
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(Spread::of([4.0, 1.0, 9.0, 2.0]).median, 3.0);
         assert_eq!(Spread::of([5.0]), Spread::exactly(5.0));
         assert!(Spread::of([]).median.is_nan());
-        assert_eq!(Spread::of_ratios(&[4.0, 9.0], &[2.0, 3.0]).median, 2.5);
+        assert_eq!(Spread::of_ratios(&[4.0, 9.0], &[2.0, 3.0], |one| *one).median, 2.5);
         assert_eq!(mean(&[1.0, 2.0, 6.0]), 3.0);
     }
 

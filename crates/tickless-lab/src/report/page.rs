@@ -2,7 +2,7 @@
 
 use super::section::section;
 use super::sheet;
-use super::table::{class, letter, number};
+use super::table::{letter, number};
 use super::verdict::{Figures, Verdict};
 use super::{Facts, Report};
 use crate::studies::{Role, Study};
@@ -79,7 +79,7 @@ fn legend() -> Markup {
                 (Role::Live, "measured here: median, least\u{2013}most"),
             ] {
                 li {
-                    span class={ "chip " (class(role)) } { (class(role)) (letter(role)) } " " (what)
+                    span class={ "chip " (role.name()) } { (role.name()) (letter(role)) } " " (what)
                 }
             }
             li { span.swatch.before {} " before " span.swatch.after {} " after" }
@@ -117,7 +117,7 @@ fn card(verdict: &Verdict) -> Markup {
 fn line(name: &str, figures: &Option<Figures>) -> Markup {
     let value = |(value, role): (f64, Option<Role>)| {
         html! {
-            td class=(role.map_or("published", class)) {
+            td class=(role.map_or("published", Role::name)) {
                 (number(value)) @if let Some(role) = role { (letter(role)) }
             }
         }

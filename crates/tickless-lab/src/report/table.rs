@@ -64,7 +64,7 @@ fn of_entry(entry: &Entry<'_>) -> Markup {
         Entry::Word(word) => html! { td.word { (word) } },
         Entry::Published(what) => html! { td.published { (what) } },
         Entry::Ours(cell) => html! {
-            td class=(class(cell.role)) title=(tooltip(cell)) {
+            td class=(cell.role.name()) title=(tooltip(cell)) {
                 (number(cell.value)) (letter(cell.role)) (sign(cell)) (range(cell))
             }
         },
@@ -86,7 +86,7 @@ pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
                     @for cell in cells {
                         tr {
                             th scope="row" { (cell.id) }
-                            td class=(class(cell.role)) { (number(cell.value)) (letter(cell.role)) }
+                            td class=(cell.role.name()) { (number(cell.value)) (letter(cell.role)) }
                             td.unit { (cell.unit) }
                             td { (plain_range(cell)) }
                             td.published { (cell.published.map_or_else(String::new, number)) }
@@ -119,17 +119,8 @@ pub fn of_exhibit(Exhibit { title, header, rows }: &Exhibit) -> Markup {
     }
 }
 
-pub fn class(role: Role) -> &'static str {
-    match role {
-        Role::Calibrated => "calibrated",
-        Role::Implied => "implied",
-        Role::Predicted => "predicted",
-        Role::Live => "live",
-    }
-}
-
 pub fn letter(role: Role) -> Markup {
-    html! { sup.role { (class(role)[..1].to_uppercase()) } }
+    html! { sup.role { (role.name()[..1].to_uppercase()) } }
 }
 
 fn sign(cell: &Cell) -> Markup {
@@ -146,7 +137,7 @@ fn sign(cell: &Cell) -> Markup {
 }
 
 fn tooltip(cell: &Cell) -> String {
-    let about = format!("{} ({}), {}", cell.id, class(cell.role), cell.unit);
+    let about = format!("{} ({}), {}", cell.id, cell.role.name(), cell.unit);
     match claim(cell) {
         None => about,
         Some([effect, published, null, wanted, score]) => format!(

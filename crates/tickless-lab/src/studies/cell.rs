@@ -22,6 +22,17 @@ pub enum Role {
     Live,
 }
 
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Calibrated => "calibrated",
+            Role::Implied => "implied",
+            Role::Predicted => "predicted",
+            Role::Live => "live",
+        }
+    }
+}
+
 /// The range in which a figure should lie: its lower and its upper end, both included. `None` for
 /// no limit.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

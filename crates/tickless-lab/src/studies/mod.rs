@@ -50,7 +50,7 @@ pub use cell::{Band, Cell, Claim, Role, Scale, claim, wanted};
 pub use fit::{Sensitivity, fitted, sensitivity};
 pub use plot::Plot;
 pub use request::{Effort, Request, World};
-pub use result::{Answer, Exhibit, Grid, StudyResult, grids};
+pub use result::{Answer, Column, Exhibit, Grid, StudyResult, grids};
 
 use crate::LabError;
 use crate::doctor::Check;

@@ -21,6 +21,7 @@
 //! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
 
 use super::Cell;
+use super::result::Column;
 use crate::measure::Spread;
 use std::cell::Cell as Shared;
 use std::io;
@@ -121,21 +122,24 @@ pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::R
         run(&seeded, load, way)
     };
     let runs: Vec<Outcome> = (0..SEEDS).map(one).collect::<io::Result<_>>()?;
-    let cell = |what: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
-        Cell::predicted(
-            format!("{name}.{what}"),
-            unit,
-            Spread::of_runs(runs.iter().map(of).collect()),
-        )
+    let cell = |(what, unit, of): Column<Outcome>| {
+        let spread = Spread::of_runs(runs.iter().map(of).collect());
+        Cell::predicted(format!("{name}.{what}"), unit, spread)
     };
-    let per_1000 = |count: u64, run: &Outcome| count as f64 * 1e3 / run.switches.max(1) as f64;
-    let unit = "per 1000 switches";
-    Ok(vec![
-        cell("writes", unit, &|run| per_1000(run.device.writes, run)),
-        cell("events", unit, &|run| per_1000(run.device.events, run)),
-        cell("for_nothing", unit, &|run| per_1000(run.device.spurious, run)),
-        cell("ms", "ms", &|run| run.ms),
-    ])
+    Ok(COLUMNS.map(cell).to_vec())
+}
+
+pub const COLUMNS: [Column<Outcome>; 4] = [
+    ("writes", "per 1000 switches", |run| run.per_1000(run.device.writes)),
+    ("events", "per 1000 switches", |run| run.per_1000(run.device.events)),
+    ("for_nothing", "per 1000 switches", |run| run.per_1000(run.device.spurious)),
+    ("ms", "ms", |run| run.ms),
+];
+
+impl Outcome {
+    fn per_1000(&self, count: u64) -> f64 {
+        count as f64 * 1e3 / self.switches.max(1) as f64
+    }
 }
 
 /// Simulates the groups' messages under one policy until all have been received.

@@ -155,14 +155,11 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
 /// waits to one that does not. Also adds how much each base lengthens a call that checks all bases.
 fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
-    let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {
-        taken.iter().map(|counts| counts[way][at]).collect()
-    };
     let ends = format!("{}_to_{}", bases[0], bases[bases.len() - 1]);
     let spans_enough = bases[0] == 2 && bases[bases.len() - 1] >= 512;
     for (at, state) in STATES.into_iter().enumerate() {
         for way in [AFTER, BEFORE] {
-            let ratio = Spread::of_ratios(&of(most, way, at), &of(fewest, way, at));
+            let ratio = Spread::of_ratios(most, fewest, |counts| counts[way][at]);
             let id = format!("growth_{ends}.{}.{state}", VARIANTS[way].name);
             let cell = Cell::live(id, "x", ratio);
             let (steady, grows) = (Band::at_most(1.2), Band::at_least(10.0));
@@ -172,15 +169,15 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
         }
     }
     let span = f64::from(bases[bases.len() - 1] - bases[0]);
-    let (above, below) = (of(most, BEFORE, 0), of(fewest, BEFORE, 0));
-    let each = above.iter().zip(&below).map(|(above, below)| watch.ns((above - below) / span));
+    let both = most.iter().zip(fewest);
+    let each = both.map(|(most, few)| watch.ns((most[BEFORE][0] - few[BEFORE][0]) / span));
     if span > 0.0 {
         let id = format!("growth_{ends}.before.each_base_ns");
         study.cells.push(Cell::live(id, "ns", Spread::of(each)));
     }
     for (at, state) in [(0, "warm"), (2, "idle")] {
         for way in [AFTER, SINGLE_SHOT] {
-            let ratio = Spread::of_ratios(&of(most, way, at), &of(most, PLAIN, at));
+            let ratio = Spread::of(most.iter().map(|counts| counts[way][at] / counts[PLAIN][at]));
             let id = format!("over_plain.{}.{state}", VARIANTS[way].name);
             let cell = Cell::live(id, "x", ratio);
             study.cells.push(cell.within((way == AFTER).then_some(Band::at_most(1.5))));

@@ -96,16 +96,16 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
 /// Adds the gain from combining: the reads per second with combining divided by those without it,
 /// one ratio for each turn. For one thread, adds the inverse ratio, which is the cost of combining.
 fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
-    let rates =
-        |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };
-    let (direct, combined) = (rates(0), rates(1));
+    let ratio = |above: usize, below: usize| {
+        Spread::of_ratios(&pair[above], &pair[below], Taken::reads_per_s)
+    };
     let id = |what: &str| format!("{}.{threads}t.{what}", device.id);
     if threads == 1 {
-        let ratio = Spread::of_ratios(&direct, &combined);
-        study.cells.push(Cell::live(id("cost_alone"), "x", ratio).within(Band::at_most(1.25)));
+        let cell = Cell::live(id("cost_alone"), "x", ratio(0, 1));
+        study.cells.push(cell.within(Band::at_most(1.25)));
         return;
     }
-    let cell = Cell::live(id("gain"), "x", Spread::of_ratios(&combined, &direct));
+    let cell = Cell::live(id("gain"), "x", ratio(1, 0));
     // If a device read serves both readers, the reads per second double, less the cost of passing
     // the value from CPU to CPU.
     let is_target = device.id == "emulated" && threads == 2 && cpus >= 2;

@@ -165,19 +165,17 @@ fn sum(taken: &[Taken]) -> Tally {
 fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         let [before, after] = [0, 1].map(|way| &taken[way]);
-        let values =
-            |taken: &[Taken], of: fn(&Taken) -> f64| -> Vec<f64> { taken.iter().map(of).collect() };
         let mut push = |what: &str, spread, band: Option<Band>| {
             let cell = Cell::live(format!("{}.{what}", here.id), "x", spread);
             study.cells.push(cell.within(band));
         };
-        let fewer = |of| Spread::of_ratios(&values(before, of), &values(after, of));
+        let fewer = |of: fn(&Taken) -> f64| Spread::of_ratios(before, after, of);
         let is_mostly_idle = here.id == "1000hz.idle";
         let tenfold = is_mostly_idle.then_some(Band::at_least(10.0));
         push("fewer_wakes", fewer(|taken| taken.wakes_per_s), tenfold);
         push("fewer_switches", fewer(|taken| taken.switches_per_s), None);
         push("less_cpu", fewer(|taken| taken.cpu_percent), None);
-        let later = |of| Spread::of_ratios(&values(after, of), &values(before, of));
+        let later = |of: fn(&Taken) -> f64| Spread::of_ratios(after, before, of);
         push("probe_avg_after_over_before", later(|taken| taken.probe.average_ns()), None);
         // A maximum is a single wakeup among thousands, so on a shared machine it depends mostly on
         // other load. The wide band only detects a maximum that grows in every turn.

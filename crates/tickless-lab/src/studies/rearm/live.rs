@@ -116,9 +116,8 @@ fn gaps<'a>(study: &mut StudyResult, prefix: &str, find: &dyn Fn(&str) -> Option
     for (above, below, published) in pairs {
         let taken = [above, below].map(|name| find(&format!("{prefix}{name}")));
         let [Some(slow), Some(fast)] = taken else { continue };
-        let real = |taken: &[Taken]| taken.iter().map(|t| t.usage.real_s).collect::<Vec<_>>();
         let id = format!("{prefix}gap.{above}_over_{below}");
-        let cell = Cell::live(id, "x", Spread::of_ratios(&real(slow), &real(fast)));
+        let cell = Cell::live(id, "x", Spread::of_ratios(slow, fast, |t| t.usage.real_s));
         study.cells.push(Cell { published: published.filter(|_| prefix.is_empty()), ..cell });
     }
 }
@@ -167,12 +166,9 @@ fn density(
     let mut spurious_most = 0.0_f64;
     let mut points = [Vec::new(), Vec::new()];
     for (pair, &guard_us) in taken.chunks(COMPARED.len()).zip(guards_us) {
-        let real = |policy: usize| -> Vec<f64> {
-            pair[policy].iter().map(|taken| taken.us(taken.usage.real_s)).collect()
-        };
         let spurious = Spread::of(pair[0].iter().map(|taken| taken.count(taken.device.spurious)));
         spurious_most = spurious_most.max(spurious.median);
-        let ratio = Spread::of_ratios(&real(1), &real(0));
+        let ratio = Spread::of_ratios(&pair[1], &pair[0], |taken| taken.usage.real_s);
         // At this distance lazy rearming takes longer than eager rearming.
         if ratio.median < 1.0 {
             dearer.push(format!("{guard_us} us"));
