@@ -254,7 +254,7 @@ pub fn report(
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            files.write(&page(&report)?, &serde_json::to_string_pretty(&report)?)
+            files.write(&page(&report), &serde_json::to_string_pretty(&report)?)
         };
         let written = write().map(|()| (files.page.clone(), files.json.clone()));
         written.map_err(|cause| format!("the report cannot be written: {cause}"))

@@ -91,8 +91,8 @@ impl Command for QuotaArgs {
         };
         let prediction = predict(&trace, &request)?;
         if let Some(path) = &self.html {
-            let page = page::page(&prediction).map_err(|error| Failure::file(path, error))?;
-            std::fs::write(path, page).map_err(|error| Failure::file(path, error))?;
+            std::fs::write(path, page::page(&prediction))
+                .map_err(|error| Failure::file(path, error))?;
         }
         print(&prediction, self.format)?;
         Ok(Exit::Success)

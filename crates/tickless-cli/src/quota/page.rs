@@ -2,16 +2,15 @@
 
 use super::{EXPLAINED, HEADER, cells, summary, verdict};
 use maud::{Markup, html};
-use std::io;
 use tickless_lab::report::sheet;
 use tickless_lab::studies::World;
 use tickless_lab::studies::plot::{Axis, Line, Plot, Scale, Shape, Side};
 use tickless_lab::text::time;
 use tickless_trace::quota::{Prediction, Setting};
 
-pub(super) fn page(prediction: &Prediction) -> io::Result<String> {
-    let delayed = curve(prediction, "delayed", "% of the work delayed", |it| it.delayed_percent)?;
-    let stood = curve(prediction, "stood", "s stood still", |it| it.stood_ns.sum as f64 / 1e9)?;
+pub(super) fn page(prediction: &Prediction) -> String {
+    let delayed = curve(prediction, "delayed", "% of the work delayed", |it| it.delayed_percent);
+    let stood = curve(prediction, "stood", "s stood still", |it| it.stood_ns.sum as f64 / 1e9);
     let body = html! {
         header {
             h1 { "What another CPU limit would have done" }
@@ -46,7 +45,7 @@ pub(super) fn page(prediction: &Prediction) -> io::Result<String> {
             }
         }
     };
-    Ok(sheet::document(&format!("Tickless: limits for {}", prediction.file), &body))
+    sheet::document(&format!("Tickless: limits for {}", prediction.file), &body)
 }
 
 /// Plots a figure over the CPU limit, with a line for each number of CPUs, period and burst.
@@ -55,7 +54,7 @@ fn curve(
     id: &'static str,
     label: &str,
     figure: impl Fn(&Setting) -> f64,
-) -> io::Result<Markup> {
+) -> Markup {
     let mut lines: Vec<Line> = Vec::new();
     for setting in &prediction.settings {
         let burst = 100.0 * setting.burst_us as f64 / setting.quota_us.max(1) as f64;

@@ -69,7 +69,7 @@ impl ReportArgs {
         bars.end_on_interrupt(move || halves.remove_halves());
         let report = make(&self.plan(), &|name| Box::new(bars.add(name)));
         let json = serde_json::to_string_pretty(&report)?;
-        files.write(&page(&report)?, &json)?;
+        files.write(&page(&report), &json)?;
         Ok(report)
     }
 

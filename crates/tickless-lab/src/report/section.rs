@@ -7,15 +7,14 @@ use super::table;
 use crate::studies::published::{PublishedReport, Results};
 use crate::studies::{Answer, Study, StudyResult, World};
 use maud::{Markup, html};
-use std::io;
 
-pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Result<Markup> {
+pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> Markup {
     let published = &study.published;
     let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
     let (sim, live) = (result(&done.sim), result(&done.live));
     let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
-    let [plots, below] = plots(&results, published)?;
-    Ok(html! {
+    let [plots, below] = plots(&results, published);
+    html! {
         section id=(study.name) {
             h2 { (study.name) span.mechanism { (published.mechanism) } }
             p.asked {
@@ -37,7 +36,7 @@ pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Res
             (answers(&results))
             (details(&results))
         }
-    })
+    }
 }
 
 fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
@@ -102,18 +101,18 @@ const BESIDE_TABLES: usize = 3;
 
 /// Returns the plots to show next to the tables, beginning with the study's most important ones,
 /// and the plots to show below the tables.
-fn plots(results: &Results<'_>, published: &PublishedReport) -> io::Result<[Markup; 2]> {
+fn plots(results: &Results<'_>, published: &PublishedReport) -> [Markup; 2] {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for group in draw::groups(results.sim, results.live) {
         let plot = group[0].1;
-        let figure = sheet::group(&group)?;
+        let figure = sheet::group(&group);
         let side = if published.plots.contains(&plot.id) { &mut first } else { &mut others };
         side.push(figure);
     }
     let room = BESIDE_TABLES.saturating_sub(first.len()).min(others.len());
     first.extend(others.drain(..room));
     let all = |figures: Vec<Markup>| html! { @for figure in figures { (figure) } };
-    Ok([all(first), all(others)])
+    [all(first), all(others)]
 }
 
 fn answers(results: &Results<'_>) -> Markup {
@@ -139,10 +138,8 @@ fn answers(results: &Results<'_>) -> Markup {
 }
 
 fn mark(world: World) -> Markup {
-    match world {
-        World::Sim => html! { span.chip.predicted { "simulated" } },
-        World::Live => html! { span.chip.live { "live" } },
-    }
+    let class = if world == World::Sim { "predicted" } else { "live" };
+    html! { span class={ "chip " (class) } { (world.label()) } }
 }
 
 fn details(results: &Results<'_>) -> Markup {

@@ -5,7 +5,6 @@ use super::draw::{self, Part, canvas};
 use crate::studies::World;
 use crate::studies::plot::Plot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use std::io;
 
 /// The content policy: the page may load no file and run no script.
 const POLICY: &str =
@@ -30,12 +29,11 @@ pub fn document(title: &str, body: &Markup) -> String {
 }
 
 /// Returns a plot as inline SVG, below its title.
-pub fn picture(world: World, plot: &Plot) -> io::Result<Markup> {
+pub fn picture(world: World, plot: &Plot) -> Markup {
     group(&[(world, plot)])
 }
 
-pub(super) fn group(parts: &[Part<'_>]) -> io::Result<Markup> {
-    let svg = draw::draw(parts)?;
+pub(super) fn group(parts: &[Part<'_>]) -> Markup {
     let title = parts.first().map_or("", |(_, plot)| plot.title.as_str());
-    Ok(html! { figure { figcaption { (title) } (PreEscaped(svg)) } })
+    html! { figure { figcaption { (title) } (PreEscaped(draw::draw(parts))) } }
 }

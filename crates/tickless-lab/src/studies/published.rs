@@ -108,7 +108,7 @@ impl<'a> Results<'a> {
 /// Returns the notes in a study's text, and the questions with their answers.
 pub fn explanations(text: &str, world: World) -> (Vec<String>, Vec<(&str, String)>) {
     let joined = |lines: &str| lines.split_whitespace().collect::<Vec<_>>().join(" ");
-    let part = part(text, if world == World::Sim { "simulated" } else { "live" });
+    let part = part(text, world.label());
     let notes = part.split("\n## ").next().unwrap_or_default().split("\n- ").skip(1);
     let answers = parts(part, "\n## ").map(|(question, answer)| (question, joined(answer)));
     (notes.map(joined).collect(), answers.collect())

@@ -45,6 +45,14 @@ impl World {
             World::Live => "live",
         }
     }
+
+    /// Returns the word for results of this kind.
+    pub const fn label(self) -> &'static str {
+        match self {
+            World::Sim => "simulated",
+            World::Live => "live",
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

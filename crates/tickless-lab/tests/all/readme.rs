@@ -83,7 +83,7 @@ fn picture(studies: &[StudyResult]) -> String {
         let study = studies.iter().find(|study| study.study == name);
         let groups = groups(study, None);
         let group = groups.iter().find(|group| group[0].1.id == id).unwrap();
-        (group[0].1.title.clone(), draw(group).unwrap())
+        (group[0].1.title.clone(), draw(group))
     });
     beside("Two of the five mechanisms, before and after", &pictures)
 }

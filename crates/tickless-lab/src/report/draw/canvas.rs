@@ -1,29 +1,20 @@
-//! A drawing area in pixels, its texts and its legend.
+//! Pictures as SVG in pixels: their texts and marks, and the legend. Colours are variables of the
+//! style sheet, which differ between light and dark themes.
 
 use crate::studies::World;
 use crate::studies::plot::Side;
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::RGBColor;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::io;
+use maud::{Markup, html};
 
 pub const WIDTH: i32 = 560;
-/// The font size. A telephone shows the picture at two thirds of its size.
-pub const TEXT: i32 = 14;
 const LETTER: i32 = 7;
 
-pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-pub fn picture(height: i32, draw: impl FnOnce(&Area<'_>) -> io::Result<()>) -> io::Result<String> {
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH as u32, height as u32));
-        let area = area.into_drawing_area();
-        draw(&area)?;
-        area.present().map_err(io::Error::other)?;
-    }
-    Ok(svg)
+/// Returns a picture without a size, which the page determines. Screen readers read its title out.
+pub fn picture(height: i32, title: &str, content: &Markup) -> String {
+    let svg = html! {
+        svg role="img" aria-label=(title) viewBox={ "0 0 " (WIDTH) " " (height) }
+            font-family="sans-serif" font-size="12" fill=(INK) { (content) }
+    };
+    svg.into_string()
 }
 
 /// Which part of a text is placed at the given point.
@@ -34,45 +25,43 @@ pub enum Anchor {
     Right,
 }
 
-pub fn text(area: &Area<'_>, what: &str, at: (i32, i32), anchor: Anchor) -> io::Result<()> {
-    let place = match anchor {
-        Anchor::Left => HPos::Left,
-        Anchor::Middle => HPos::Center,
-        Anchor::Right => HPos::Right,
+pub fn text(what: &str, (x, y): (i32, i32), anchor: Anchor) -> Markup {
+    let anchor = match anchor {
+        Anchor::Left => "start",
+        Anchor::Middle => "middle",
+        Anchor::Right => "end",
     };
-    let style = TextStyle::from(("sans-serif", TEXT).into_font())
-        .color(&INK)
-        .pos(Pos::new(place, VPos::Center));
-    area.draw(&Text::new(what.to_string(), at, style)).map_err(io::Error::other)
+    html! { text x=(x) y=(y) dy="0.35em" text-anchor=(anchor) { (what) } }
 }
 
-pub fn block(area: &Area<'_>, [from, to]: [(i32, i32); 2], colour: RGBAColor) -> io::Result<()> {
-    area.draw(&Rectangle::new([from, to], colour.filled())).map_err(io::Error::other)
+pub fn block([from, to]: [(i32, i32); 2], colour: &str, opacity: f64) -> Markup {
+    let (width, height) = (to.0 - from.0, to.1 - from.1);
+    html! {
+        rect x=(from.0) y=(from.1) width=(width) height=(height) fill=(colour) opacity=(opacity) {}
+    }
 }
 
-pub fn line(area: &Area<'_>, ends: [(i32, i32); 2], colour: RGBAColor) -> io::Result<()> {
-    area.draw(&PathElement::new(ends.to_vec(), colour.stroke_width(1))).map_err(io::Error::other)
+pub fn line([from, to]: [(i32, i32); 2], colour: &str) -> Markup {
+    html! { line x1=(from.0) y1=(from.1) x2=(to.0) y2=(to.1) stroke=(colour) {} }
 }
 
 /// Draws the mark of a figure: a disc if it is simulated, a square if it was measured live.
-pub fn mark(area: &Area<'_>, world: World, (x, y): (i32, i32), colour: RGBColor) -> io::Result<()> {
+pub fn mark(world: World, (x, y): (i32, i32), colour: &str) -> Markup {
     match world {
-        World::Sim => area.draw(&Circle::new((x, y), 4, colour.filled())),
-        World::Live => {
-            area.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], colour.filled()))
-        }
+        World::Sim => html! { circle cx=(x) cy=(y) r="4" fill=(colour) {} },
+        World::Live => block([(x - 4, y - 4), (x + 4, y + 4)], colour, 1.0),
     }
-    .map_err(io::Error::other)
 }
 
 /// Draws the mark of a published figure: a hollow diamond.
-pub fn diamond(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor) -> io::Result<()> {
-    let path = vec![(x, y - 7), (x + 7, y), (x, y + 7), (x - 7, y), (x, y - 7)];
-    area.draw(&PathElement::new(path, colour.stroke_width(2))).map_err(io::Error::other)
+pub fn diamond((x, y): (i32, i32), colour: &str) -> Markup {
+    let path = format!("M{} {y}l7 7 7-7-7-7z", x - 7);
+    html! { path d=(path) fill="none" stroke=(colour) stroke-width="2" {} }
 }
 
+#[derive(Default)]
 pub struct Legend {
-    pub ways: Vec<(String, Side)>,
+    ways: Vec<(String, Side)>,
     pub worlds: Vec<World>,
     pub has_published: bool,
 }
@@ -80,7 +69,7 @@ pub struct Legend {
 impl Legend {
     /// Makes a legend of differently named lines, and of the kinds of results: simulated, live.
     pub fn new(ways: impl Iterator<Item = (String, Side)>, worlds: Vec<World>) -> Legend {
-        let mut legend = Legend { ways: Vec::new(), worlds, has_published: false };
+        let mut legend = Legend { worlds, ..Legend::default() };
         for (name, side) in ways {
             if !legend.ways.iter().any(|(known, _)| *known == name) {
                 legend.ways.push((name, side));
@@ -91,69 +80,35 @@ impl Legend {
 
     pub const HEIGHT: i32 = 30;
 
-    pub fn draw(&self, area: &Area<'_>, from: i32) -> io::Result<()> {
+    pub fn draw(&self, from: i32) -> Markup {
         const Y: i32 = 14;
         let mut x = from;
-        for (name, side) in &self.ways {
-            block(area, [(x, Y - 5), (x + 18, Y + 5)], colour(*side).into())?;
-            text(area, name, (x + 24, Y), Anchor::Left)?;
-            x += 24 + LETTER * name.chars().count() as i32 + 18;
+        let mut entries = Vec::new();
+        let mut add = |name: &str, symbol: &dyn Fn(i32) -> Markup| {
+            entries.push(html! { (symbol(x + 6)) (text(name, (x + 18, Y), Anchor::Left)) });
+            x += 36 + LETTER * name.chars().count() as i32;
+        };
+        for &(ref name, side) in &self.ways {
+            add(name, &|x| block([(x - 6, Y - 5), (x + 6, Y + 5)], colour(side), 1.0));
         }
-        for world in &self.worlds {
-            mark(area, *world, (x + 4, Y), INK)?;
-            x = word(area, world_name(*world), x, Y)?;
-        }
+        self.worlds.iter().for_each(|&world| add(world.label(), &|x| mark(world, (x, Y), INK)));
         if self.has_published {
-            diamond(area, (x + 4, Y), INK)?;
-            word(area, "published", x, Y)?;
+            add("published", &|x| diamond((x, Y), INK));
         }
-        Ok(())
+        html! { @for entry in entries { (entry) } }
     }
 }
 
-fn word(area: &Area<'_>, what: &str, x: i32, y: i32) -> io::Result<i32> {
-    text(area, what, (x + 16, y), Anchor::Left)?;
-    Ok(x + 16 + LETTER * what.chars().count() as i32 + 18)
-}
-
-pub fn world_name(world: World) -> &'static str {
-    match world {
-        World::Sim => "simulated",
-        World::Live => "live",
-    }
-}
-
-pub const INK: RGBColor = RGBColor(1, 0, 0);
-pub const FAINT: RGBColor = RGBColor(1, 0, 1);
-pub const PAPER: RGBColor = RGBColor(1, 0, 2);
-
-const BEFORE: RGBColor = RGBColor(1, 0, 3);
-const AFTER: RGBColor = RGBColor(1, 0, 4);
-const BESIDE: RGBColor = RGBColor(1, 0, 5);
-
-const VARIABLES: [(RGBColor, &str); 6] = [
-    (INK, "ink"),
-    (FAINT, "line"),
-    (PAPER, "paper"),
-    (BEFORE, "before"),
-    (AFTER, "after"),
-    (BESIDE, "beside"),
-];
+pub const INK: &str = "var(--ink)";
+pub const FAINT: &str = "var(--line)";
 
 /// Returns the colour of a line or bar: without the mechanism, with it, or for comparison.
-pub const fn colour(side: Side) -> RGBColor {
+pub const fn colour(side: Side) -> &'static str {
     match side {
-        Side::Before => BEFORE,
-        Side::After => AFTER,
-        Side::Beside => BESIDE,
+        Side::Before => "var(--before)",
+        Side::After => "var(--after)",
+        Side::Beside => "var(--beside)",
     }
-}
-
-/// Replaces colours by CSS variables, which differ between light and dark themes.
-pub fn themed(svg: &str) -> String {
-    VARIABLES.iter().fold(svg.to_string(), |svg, (RGBColor(red, green, blue), name)| {
-        svg.replace(&format!("#{red:02X}{green:02X}{blue:02X}"), &format!("var(--{name})"))
-    })
 }
 
 /// The style sheet that defines the variables, for paper and for a dark screen. Blue and vermilion

@@ -1,42 +1,50 @@
 //! Draws lines over a numeric axis.
 
 use super::Part;
-use super::canvas::{Area, FAINT, INK, Legend, TEXT, colour, diamond, mark, picture};
+use super::canvas::{Anchor, FAINT, INK, Legend, WIDTH, colour, diamond, line, mark, text};
 use crate::studies::World;
 use crate::studies::plot::{Line, Scale, Shape};
 use crate::text::figure;
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
-use plotters::prelude::*;
-use std::io;
+use maud::{Markup, html};
 use std::ops::Range;
 
 const HEIGHT: i32 = 290;
+const LEFT: i32 = 64;
+const RIGHT: i32 = WIDTH - 14;
+const BELOW: i32 = HEIGHT - 48;
 
 /// Draws the lines of the simulated and the live plot on one pair of axes.
-pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
+pub fn draw(parts: &[Part<'_>]) -> (i32, Markup) {
     let curves: Vec<(World, &Line)> =
         parts.iter().flat_map(|&(world, plot)| lines(world, &plot.shape)).collect();
     let Some(Shape::Curve { x, y, .. }) = parts.first().map(|(_, plot)| &plot.shape) else {
-        return Ok(String::new());
+        return (0, html! {});
     };
     let ways = curves.iter().map(|(_, line)| (line.name.clone(), line.side));
     let mut legend = Legend::new(ways, parts.iter().map(|(world, _)| *world).collect());
     legend.has_published = curves.iter().any(|(_, line)| !line.published.is_empty());
     let range = |axis: usize, scale| extent(&curves, axis, scale);
-    let (xs, ys) = (range(0, x.scale), range(1, y.scale));
-    let names = [x.label.as_str(), y.label.as_str()];
-    picture(HEIGHT, |area| {
-        legend.draw(area, 64)?;
-        let area = &area.margin(Legend::HEIGHT, 4, 2, 14);
-        match (x.scale, y.scale) {
-            (Scale::Linear, Scale::Linear) => on_axes(area, xs, ys, names, &curves),
-            (Scale::Linear, Scale::Log) => on_axes(area, xs, ys.log_scale(), names, &curves),
-            (Scale::Log, Scale::Linear) => on_axes(area, xs.log_scale(), ys, names, &curves),
-            (Scale::Log, Scale::Log) => {
-                on_axes(area, xs.log_scale(), ys.log_scale(), names, &curves)
-            }
+    let xs = Axis { scale: x.scale, range: range(0, x.scale), pixels: [LEFT, RIGHT] };
+    let ys = Axis { scale: y.scale, range: range(1, y.scale), pixels: [BELOW, Legend::HEIGHT] };
+    let content = html! {
+        (legend.draw(LEFT))
+        @for (x, label) in xs.ticks(9) {
+            (line([(x, Legend::HEIGHT), (x, BELOW)], FAINT))
+            (text(&label, (x, BELOW + 14), Anchor::Middle))
         }
-    })
+        @for (y, label) in ys.ticks(7) {
+            (line([(LEFT, y), (RIGHT, y)], FAINT))
+            (text(&label, (LEFT - 8, y), Anchor::Right))
+        }
+        (line([(LEFT, Legend::HEIGHT), (LEFT, BELOW)], INK))
+        (line([(LEFT, BELOW), (RIGHT, BELOW)], INK))
+        (text(&x.label, ((LEFT + RIGHT) / 2, HEIGHT - 10), Anchor::Middle))
+        g transform={ "translate(10 " ((BELOW + Legend::HEIGHT) / 2) ") rotate(-90)" } {
+            (text(&y.label, (0, 0), Anchor::Middle))
+        }
+        @for (world, line) in &curves { (of_line(*world, line, &xs, &ys)) }
+    };
+    (HEIGHT, content)
 }
 
 fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Line)> {
@@ -45,6 +53,69 @@ fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Line)> {
         _ => &[],
     };
     lines.iter().map(move |line| (world, line))
+}
+
+/// Draws a line through its marks: solid for simulated figures, dashed for live ones.
+fn of_line(world: World, line: &Line, xs: &Axis, ys: &Axis) -> Markup {
+    let is_there = |point: &&[f64; 2]| point.iter().all(|value| value.is_finite());
+    let place = |point: &[f64; 2]| (xs.place(point[0]), ys.place(point[1]));
+    let points: Vec<_> = line.points.iter().filter(is_there).map(place).collect();
+    let path: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
+    let dashes = (world == World::Live).then_some("6 4");
+    let colour = colour(line.side);
+    html! {
+        polyline points=(path.join(" ")) fill="none" stroke=(colour) stroke-width="2"
+            stroke-dasharray=[dashes] {}
+        @for point in points { (mark(world, point, colour)) }
+        @for point in line.published.iter().filter(is_there) { (diamond(place(point), colour)) }
+    }
+}
+
+/// An axis: which values it covers, and the pixels of its ends.
+struct Axis {
+    scale: Scale,
+    range: Range<f64>,
+    pixels: [i32; 2],
+}
+
+impl Axis {
+    fn place(&self, value: f64) -> i32 {
+        let on_scale = |value: f64| if self.scale == Scale::Log { value.ln() } else { value };
+        let [start, end, value] = [self.range.start, self.range.end, value].map(on_scale);
+        let [from, to] = self.pixels.map(f64::from);
+        (from + (value - start) / (end - start) * (to - from)).round() as i32
+    }
+
+    /// Returns the places of round values, with their labels.
+    fn ticks(&self, most: usize) -> Vec<(i32, String)> {
+        let ticks = match self.scale {
+            Scale::Linear => multiples(self.range.end, most),
+            Scale::Log => powers(&self.range, most),
+        };
+        ticks.into_iter().map(|value| (self.place(value), short(value))).collect()
+    }
+}
+
+/// Returns 0 and the multiples of a round number up to `end`: as many as there is room for.
+pub fn multiples(end: f64, most: usize) -> Vec<f64> {
+    let least = end / (most - 1) as f64;
+    let power = 10_f64.powf(least.log10().floor());
+    let step = [1.0, 2.0, 5.0].into_iter().map(|times| times * power).find(|step| *step >= least);
+    let step = step.unwrap_or(10.0 * power);
+    (0..most).map(|count| count as f64 * step).take_while(|value| *value <= end).collect()
+}
+
+/// Returns round numbers in a range: of the powers of ten, as many multiples as there is room for.
+fn powers(range: &Range<f64>, most: usize) -> Vec<f64> {
+    const FACTORS: [&[i32]; 3] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 5], &[1]];
+    let exponents = range.start.log10().floor() as i32..=range.end.log10() as i32;
+    let of = |factors: &[i32]| -> Vec<f64> {
+        let values = exponents.clone().flat_map(|exponent| {
+            factors.iter().map(move |&factor| f64::from(factor) * 10_f64.powi(exponent))
+        });
+        values.filter(|value| range.contains(value)).collect()
+    };
+    FACTORS.into_iter().map(of).find(|values| values.len() <= most).unwrap_or_default()
 }
 
 /// Returns the range that an axis must cover: all figures, published ones too, with room above.
@@ -60,77 +131,6 @@ fn extent(curves: &[(World, &Line)], axis: usize, scale: Scale) -> Range<f64> {
         Scale::Linear => 0.0..if most > 0.0 { most * 1.08 } else { 1.0 },
         Scale::Log => least / 1.3..most * 1.5,
     }
-}
-
-/// Draws lines on axes of these ranges. The axes' types make them linear or logarithmic.
-fn on_axes<X, Y>(
-    area: &Area<'_>,
-    xs: X,
-    ys: Y,
-    [x_name, y_name]: [&str; 2],
-    curves: &[(World, &Line)],
-) -> io::Result<()>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-    X::CoordDescType: ValueFormatter<f64>,
-    Y::CoordDescType: ValueFormatter<f64>,
-{
-    let failed = io::Error::other::<DrawingAreaErrorKind<io::Error>>;
-    let mut chart = ChartBuilder::on(area)
-        .x_label_area_size(44)
-        .y_label_area_size(62)
-        .build_cartesian_2d(xs, ys)
-        .map_err(failed)?;
-    let label = |value: &f64| short(*value);
-    chart
-        .configure_mesh()
-        .x_desc(x_name)
-        .y_desc(y_name)
-        .axis_style(INK)
-        .bold_line_style(FAINT)
-        .light_line_style(TRANSPARENT)
-        .label_style(("sans-serif", TEXT).into_font().color(&INK))
-        .x_labels(8)
-        .y_labels(6)
-        .x_label_formatter(&label)
-        .y_label_formatter(&label)
-        .draw()
-        .map_err(failed)?;
-    let pixel = |point: &[f64; 2]| chart.backend_coord(&(point[0], point[1]));
-    let plane = area.strip_coord_spec();
-    let (left, top) = plane.get_base_pixel();
-    let inside = |point: &[f64; 2]| {
-        let is_there = point.iter().all(|value| value.is_finite());
-        is_there.then(|| pixel(point)).map(|(x, y)| (x - left, y - top))
-    };
-    for (world, line) in curves {
-        let colour = colour(line.side);
-        let points: Vec<(i32, i32)> = line.points.iter().filter_map(inside).collect();
-        trace(&plane, *world, &points, colour)?;
-        for point in points {
-            mark(&plane, *world, point, colour)?;
-        }
-        for point in line.published.iter().filter_map(inside) {
-            diamond(&plane, point, colour)?;
-        }
-    }
-    Ok(())
-}
-
-/// Draws the line through the marks: solid for simulated figures, dashed for live ones.
-fn trace(area: &Area<'_>, world: World, points: &[(i32, i32)], colour: RGBColor) -> io::Result<()> {
-    let style = colour.stroke_width(2);
-    match world {
-        World::Sim => area.draw(&PathElement::new(points.to_vec(), style)),
-        World::Live => area.draw(&plotters::element::DashedPathElement::new(
-            points.iter().copied(),
-            6,
-            4,
-            style,
-        )),
-    }
-    .map_err(io::Error::other)
 }
 
 fn short(value: f64) -> String {
@@ -161,6 +161,15 @@ mod tests {
         {
             assert_eq!(short(value), want);
         }
+    }
+
+    #[test]
+    fn ticks_are_round_and_not_too_many() {
+        assert_eq!(multiples(0.7, 7), [0.0, 0.2, 0.4, 0.6000000000000001]);
+        assert_eq!(multiples(37.0, 7), [0.0, 10.0, 20.0, 30.0]);
+        assert_eq!(powers(&(1.5..700.0), 9), [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_eq!(powers(&(0.05..700.0), 9), [0.1, 1.0, 10.0, 100.0]);
+        assert_eq!(powers(&(23.0..45.0), 9), [30.0, 40.0]);
     }
 
     #[test]

@@ -14,7 +14,6 @@ pub use beside::beside;
 
 use crate::studies::plot::{Plot, Shape};
 use crate::studies::{StudyResult, World};
-use std::io;
 
 pub type Part<'a> = (World, &'a Plot);
 
@@ -35,27 +34,16 @@ pub fn groups<'a>(
     groups
 }
 
-pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
-    let Some((_, first)) = parts.first() else { return Ok(String::new()) };
-    let svg = match &first.shape {
+/// Draws plots of one form on one pair of axes.
+pub fn draw(parts: &[Part<'_>]) -> String {
+    let Some((_, first)) = parts.first() else { return String::new() };
+    let (height, content) = match &first.shape {
         Shape::Curve { .. } => curve::draw(parts),
         Shape::Bars { .. } => blocks::bars(parts),
         Shape::Histogram { .. } => blocks::histogram(parts),
         Shape::Strip { .. } => blocks::strip(parts),
-    }?;
-    Ok(canvas::themed(&entitled(&svg, &first.title)))
-}
-
-/// Adds a title, which screen readers read out, and removes the size, which the page determines.
-fn entitled(svg: &str, title: &str) -> String {
-    let start = svg.find("viewBox").unwrap_or(0);
-    let open = format!(
-        "<svg role=\"img\" aria-label=\"{}\" ",
-        title.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
-    );
-    // The picture is always inside a page or another SVG, so it needs no namespace of its own.
-    let rest = svg[start..].replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1);
-    format!("{open}{rest}")
+    };
+    canvas::picture(height, &first.title, &content)
 }
 
 #[cfg(test)]
@@ -91,7 +79,7 @@ mod tests {
     fn every_form_is_drawn() {
         for shape in shapes() {
             let plot = Plot::new("a", "one \"two\" <three>", shape);
-            let svg = draw(&[(World::Sim, &plot), (World::Live, &plot)]).unwrap();
+            let svg = draw(&[(World::Sim, &plot), (World::Live, &plot)]);
             assert!(svg.starts_with("<svg role=\"img\" aria-label=\"one &quot;two&quot; &lt;"));
             assert!(svg.trim_end().ends_with("</svg>") && !svg.contains("<b>"), "{svg}");
             assert!(!svg.contains("://"), "{svg}");
@@ -104,13 +92,13 @@ mod tests {
     /// Goal: a plot that cannot be drawn, such as one without points, becomes an empty picture.
     #[test]
     fn an_empty_plot_is_an_empty_picture() {
-        assert_eq!(draw(&[]).unwrap(), "");
+        assert_eq!(draw(&[]), "");
         let nowhere = Line::new("a", Side::After, vec![[f64::NAN, 1.0]]);
         for lines in [vec![], vec![nowhere]] {
             let shape = Shape::Curve { x: Axis::log("x"), y: Axis::log("y"), lines };
-            assert!(draw(&[(World::Sim, &Plot::new("a", "A", shape))]).unwrap().contains("</svg>"));
+            assert!(draw(&[(World::Sim, &Plot::new("a", "A", shape))]).contains("</svg>"));
         }
         let empty = Shape::Histogram { unit: "us", ends: vec![1.0], ways: vec![] };
-        assert!(draw(&[(World::Live, &Plot::new("a", "A", empty))]).unwrap().contains("</svg>"));
+        assert!(draw(&[(World::Live, &Plot::new("a", "A", empty))]).contains("</svg>"));
     }
 }
