@@ -50,8 +50,7 @@ impl Tools {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty())
             .map_err(LabError::system("a timerfd was refused; raise the limit of files"))?;
         let counter = SystemClock::open(SystemClock::PROCESS_CPU)
-            .map_err(std::io::Error::other)
-            .map_err(LabError::system("the clock of CPU time could not be read"))?;
+            .map_err(LabError::other("the clock of CPU time could not be read"))?;
         Ok(Tools { timer, counter })
     }
 

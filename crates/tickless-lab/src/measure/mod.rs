@@ -19,11 +19,11 @@ mod usage;
 
 use crate::progress::Progress;
 use hdrhistogram::Histogram;
+use std::error::Error;
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use thiserror::Error;
 use tickless::driver::StartTimersError;
 
 pub use cold::Evictor;
@@ -32,7 +32,7 @@ pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, on_cpus, sleep_with_slack, stay_on, stay_within, wait};
 pub use usage::{ThreadUsage, Threads, Usage, timed};
 
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum LabError {
     #[error("{what}")]
     Request { what: String },
@@ -53,6 +53,13 @@ impl LabError {
     /// the request, and what the user can do if it is refused.
     pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LabError {
         move |error| LabError::System { what, error: error.into() }
+    }
+
+    /// Returns a function for `map_err`, as [`LabError::system`], for an error of any kind.
+    pub fn other<E: Into<Box<dyn Error + Send + Sync>>>(
+        what: &'static str,
+    ) -> impl FnOnce(E) -> LabError {
+        move |error| LabError::System { what, error: io::Error::other(error) }
     }
 }
 
@@ -130,10 +137,6 @@ impl From<f64> for Spread {
     }
 }
 
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 /// Returns a histogram of times from 1 ns to 18 minutes, with three significant digits. It never
 /// grows, because that would take time during the measurement.
 pub fn histogram() -> Histogram<u64> {
@@ -184,7 +187,6 @@ mod tests {
         assert_eq!(Spread::of([5.0]), Spread::exactly(5.0));
         assert!(Spread::of([]).median.is_nan());
         assert_eq!(Spread::of_ratios(&[4.0, 9.0], &[2.0, 3.0], |one| *one).median, 2.5);
-        assert_eq!(mean(&[1.0, 2.0, 6.0]), 3.0);
     }
 
     #[test]

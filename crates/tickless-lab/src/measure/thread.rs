@@ -47,8 +47,7 @@ pub fn be_urgent(priority: u8) -> Result<(), LabError> {
         other => io::Error::other(other.to_string()),
     };
     let value = ThreadPriorityValue::try_from(priority)
-        .map_err(io::Error::other)
-        .map_err(LabError::system("a real-time priority is from 1 to 99"))?;
+        .map_err(LabError::other("a real-time priority is from 1 to 99"))?;
     set_thread_priority_and_policy(
         thread_native_id(),
         ThreadPriority::Crossplatform(value),

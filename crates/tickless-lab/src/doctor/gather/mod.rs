@@ -10,9 +10,9 @@ pub mod log;
 
 use super::checks::{Check, Need};
 use super::facts::{Facts, Quota, RecordedTimers, Seen, Sleeps};
-use crate::latency::{self, Plan, Sleeper};
+use crate::latency::{Plan, Sleeper};
 use crate::measure::{cpus, disturbance, wait};
-use crate::progress::{Hidden, Progress};
+use crate::progress::Progress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -161,9 +161,8 @@ fn sleeps(duration: Duration) -> Seen<Sleeps> {
         duration: Some(duration.min(DURATION_MAX)),
         ..Plan::default()
     };
-    let slices = latency::measure(&[Sleeper::ClockNanosleep], &plan, 1, &Hidden);
-    let slices = slices.map_err(|error| error.to_string())?;
-    let tally = slices.into_iter().next().map(|slice| slice.tally).unwrap_or_default();
+    let slice = Sleeper::ClockNanosleep.measure(&plan).map_err(|error| error.to_string())?;
+    let tally = slice.tally;
     if tally.lateness.is_empty() {
         return Err("too short to sleep even once; look for longer (-D)".to_string());
     }

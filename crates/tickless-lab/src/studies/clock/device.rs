@@ -2,7 +2,6 @@
 
 use crate::LabError;
 use std::cell::Cell;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless::Timers;
 use tickless::clock::{Counter, OpenClockError, SystemClock};
@@ -92,7 +91,7 @@ type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
 pub fn clock() -> Result<Timers, LabError> {
     const NO_TIMERS: &str = "the timers whose clock times the reads did not start; raise the limit \
                              of threads (ulimit -u)";
-    Timers::process().map_err(|error| LabError::system(NO_TIMERS)(io::Error::other(error)))
+    Timers::process().map_err(LabError::other(NO_TIMERS))
 }
 
 pub fn emulated(clock: &Timers) -> Slow {

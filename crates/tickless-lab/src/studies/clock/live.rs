@@ -15,10 +15,9 @@ use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
-use std::io;
 use std::time::Duration;
 use tickless::Timers;
-use tickless::clock::{ClockSource, OpenClockError};
+use tickless::clock::ClockSource;
 use tickless_core::clock::combined::ReadPolicy;
 
 const POLICIES: [(&str, ReadPolicy); 2] =
@@ -40,7 +39,9 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             let policy = POLICIES[way % 2].1;
             let threads = threads[way / 2];
             let plan = Plan { policy, threads, duration, cpus: &cpus, clock: &clock };
-            let counter = (device.open)().map_err(cannot_open)?;
+            let counter = (device.open)().map_err(LabError::other(
+                "the slow counter could not be opened again; try again",
+            ))?;
             plan.read(counter)
         })?;
         for (pair, &threads) in taken.chunks(POLICIES.len()).zip(&threads) {
@@ -61,12 +62,6 @@ fn threads(request: &Request, cpus: usize) -> Vec<usize> {
         Some(list) => list.iter().map(|&threads| threads as usize).collect(),
         None => (1..=2 * cpus).collect(),
     }
-}
-
-fn cannot_open(error: OpenClockError) -> LabError {
-    LabError::system("the slow counter could not be opened again; try again")(io::Error::other(
-        error,
-    ))
 }
 
 const COLUMNS: [Column<Taken>; 5] = [

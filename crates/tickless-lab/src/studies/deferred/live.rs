@@ -37,11 +37,11 @@ fn circumstances(
 ) -> Result<Vec<Vec<Vec<Taken>>>, LabError> {
     let turns = request.effort.turns(1, 3, 10);
     let duration = Duration::from_millis(request.effort.pick(150, 1_000, 10_000));
+    let seed = request.seed;
     let scenes: Vec<Scene> = CIRCUMSTANCES
         .iter()
-        .flat_map(|&Circumstances { hz, is_busy, is_pinned, ways, .. }| {
-            let idle = |&way: &ExpiryWakes| Scene::idle(way, request.seed);
-            ways.iter().map(move |way| Scene { hz, is_busy, is_pinned, duration, ..idle(way) })
+        .flat_map(|&Circumstances { scene, ways, .. }| {
+            ways.iter().map(move |&way| Scene { way, duration, seed, ..scene })
         })
         .collect();
     let mut taken =
@@ -57,7 +57,7 @@ fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Take
     let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));
     let scene = |phase_us, way| {
         let phase = Some(Duration::from_micros(phase_us));
-        Scene { phase, duration, ..Scene::idle(way, request.seed) }
+        Scene { way, phase, duration, seed: request.seed, ..Scene::IDLE }
     };
     let scenes: Vec<Scene> =
         PHASES_US.iter().flat_map(|&us| BOTH.iter().map(move |&way| scene(us, way))).collect();
@@ -68,28 +68,25 @@ fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Take
 #[derive(Clone, Copy)]
 struct Circumstances {
     id: &'static str,
-    hz: u32,
-    is_busy: bool,
-    is_pinned: bool,
+    scene: Scene,
     ways: &'static [ExpiryWakes],
 }
 
 const BOTH: &[ExpiryWakes] = &[ExpiryWakes::Before, ExpiryWakes::After];
+const ALL: &[ExpiryWakes] = &[ExpiryWakes::Before, ExpiryWakes::After, ExpiryWakes::Tickless];
 
-const IDLE: Circumstances = Circumstances {
-    id: "1000hz.idle",
-    hz: 1_000,
-    is_busy: false,
-    is_pinned: false,
-    ways: &[ExpiryWakes::Before, ExpiryWakes::After, ExpiryWakes::Tickless],
-};
+const SLOW: Scene = Scene { hz: 250, ..Scene::IDLE };
 
 const CIRCUMSTANCES: [Circumstances; 5] = [
-    IDLE,
-    Circumstances { id: "1000hz.busy", is_busy: true, ways: BOTH, ..IDLE },
-    Circumstances { id: "1000hz.pinned", is_pinned: true, ways: BOTH, ..IDLE },
-    Circumstances { id: "250hz.idle", hz: 250, ways: BOTH, ..IDLE },
-    Circumstances { id: "250hz.busy", hz: 250, is_busy: true, ways: BOTH, ..IDLE },
+    Circumstances { id: "1000hz.idle", scene: Scene::IDLE, ways: ALL },
+    Circumstances { id: "1000hz.busy", scene: Scene { is_busy: true, ..Scene::IDLE }, ways: BOTH },
+    Circumstances {
+        id: "1000hz.pinned",
+        scene: Scene { is_pinned: true, ..Scene::IDLE },
+        ways: BOTH,
+    },
+    Circumstances { id: "250hz.idle", scene: SLOW, ways: BOTH },
+    Circumstances { id: "250hz.busy", scene: Scene { is_busy: true, ..SLOW }, ways: BOTH },
 ];
 
 /// How long after a tick the probe (the measuring thread) wakes, where this phase is fixed.

@@ -4,10 +4,11 @@ mod doctor;
 mod live;
 pub mod model;
 mod scene;
-mod sim;
 
 use super::plot::{Bar, Plot, Shape, Side};
-use super::{Study, StudyResult};
+use super::{Request, Study, StudyResult, sim};
+use crate::LabError;
+use crate::progress::Progress;
 use crate::studies::published::{Headline, PublishedReport};
 
 pub const STUDY: Study = Study {
@@ -16,7 +17,7 @@ pub const STUDY: Study = Study {
     published: REPORT,
     needs: &["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"],
     cells: |spec| model::cells(spec, model::SIDES),
-    sim: sim::run,
+    sim: simulate,
     live: live::run,
     checks: &[doctor::SOFTIRQ, doctor::EMPTY_SOFTIRQS, doctor::IDLE_TICKS, doctor::TICK_WAKERS],
 };
@@ -58,4 +59,17 @@ fn plot_wakes(study: &mut StudyResult, place: &str) {
     }
     let title = "Wakes of the expiry thread, each second and CPU";
     study.plots.push(Plot::new("wakes", title, Shape::Bars { unit: "wakes/s", bars }));
+}
+
+/// Runs the study on a simulated machine.
+fn simulate(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
+    sim::reject_cpus(request, "deferred")?;
+    let spec = sim::machine(request, "atom-e3825", STUDY.needs)?;
+    let mut result = sim::begin("deferred", request, progress, &[&spec]);
+    sim::add(&mut result, request, model::cells(&spec, model::SIDES))?;
+    plot_wakes(&mut result, "unbound");
+    // No parameter of this machine is fitted, so there is nothing to fit again.
+    sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), STUDY.cells);
+    result.explain(STUDY.published.text, &[]);
+    Ok(result)
 }

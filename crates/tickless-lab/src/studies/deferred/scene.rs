@@ -80,11 +80,16 @@ const SPREAD_MS: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scene {
-    /// Returns the scene of an idle machine, with a tick of 1 ms and an unpinned probe.
-    pub const fn idle(way: ExpiryWakes, seed: u64) -> Scene {
-        let (phase, duration) = (None, Duration::ZERO);
-        Scene { way, hz: 1_000, is_busy: false, is_pinned: false, phase, duration, seed }
-    }
+    /// An idle machine, with a tick of 1 ms and an unpinned probe.
+    pub const IDLE: Scene = Scene {
+        way: ExpiryWakes::Before,
+        hz: 1_000,
+        is_busy: false,
+        is_pinned: false,
+        phase: None,
+        duration: Duration::ZERO,
+        seed: 0,
+    };
 
     /// Starts the timers and the load, and measures when the drivers have settled.
     pub fn play(&self) -> Result<Taken, LabError> {
@@ -219,7 +224,7 @@ mod tests {
 
     fn play(way: ExpiryWakes) -> Taken {
         let duration = Duration::from_millis(300);
-        Scene { duration, ..Scene::idle(way, 1) }.play().unwrap()
+        Scene { way, duration, ..Scene::IDLE }.play().unwrap()
     }
 
     /// Goal: with the replaced behaviour, ticks wake the expiry thread, mostly without a due timer.

@@ -5,6 +5,7 @@ use super::work::{Work, now_ns};
 use crate::LabError;
 use crate::measure::{self, Spread, timed, wait};
 use crate::studies::{Band, Cell, Request, StudyResult};
+use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -19,18 +20,15 @@ pub(super) fn join(
 ) -> Result<impl FnMut() -> Result<(), LabError> + use<>, LabError> {
     let mut worker = group.join().map_err(refused)?;
     Ok(move || {
-        worker.check().map(drop).map_err(|error| {
-            LabError::system("a worker could not be throttled; run the study again")(
-                std::io::Error::other(error.to_string()),
-            )
-        })
+        let check = worker.check().map(drop);
+        check.map_err(LabError::other("a worker could not be throttled; run the study again"))
     })
 }
 
-pub(super) fn refused(error: impl std::fmt::Display) -> LabError {
-    LabError::system(
+pub(super) fn refused<E: Into<Box<dyn Error + Send + Sync>>>(error: E) -> LabError {
+    LabError::other(
         "a bandwidth group could not be started; raise the limit on threads (ulimit -u)",
-    )(std::io::Error::other(error.to_string()))
+    )(error)
 }
 
 /// Adds how exactly the library keeps a quota, and what it costs to refill a thousand groups.

@@ -5,10 +5,11 @@ mod doctor;
 mod live;
 pub mod model;
 mod ping_pong;
-mod sim;
 
 use super::plot::{Bar, Plot, Shape, Side};
-use super::{Study, StudyResult};
+use super::{Request, Study, StudyResult, sim};
+use crate::LabError;
+use crate::progress::Progress;
 use crate::studies::published::{Headline, PublishedReport};
 
 pub const STUDY: Study = Study {
@@ -17,7 +18,7 @@ pub const STUDY: Study = Study {
     published: REPORT,
     needs: &["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"],
     cells: |spec| model::cells(spec, model::SIDES),
-    sim: sim::run,
+    sim: simulate,
     live: live::run,
     checks: &[doctor::WRITES, doctor::REMOVALS],
 };
@@ -42,6 +43,7 @@ const REPORT: PublishedReport = PublishedReport {
     plots: ["writes", "guards"],
     text: include_str!("report.txt"),
 };
+
 fn plot_writes(study: &mut StudyResult) {
     let bar = |(name, side): (&str, Side)| Bar {
         name: name.replace('_', "-"),
@@ -52,4 +54,19 @@ fn plot_writes(study: &mut StudyResult) {
         [("eager", Side::Before), ("restart_aware", Side::Beside), ("lazy", Side::After)].map(bar);
     let shape = Shape::Bars { unit: "writes per round trip", bars: bars.to_vec() };
     study.plots.push(Plot::new("writes", "Device writes per round trip", shape));
+}
+
+/// Runs the study on a simulated machine.
+fn simulate(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
+    sim::reject_cpus(request, "rearm")?;
+    let spec = sim::machine(request, "x5675-2s", STUDY.needs)?;
+    let mut result = sim::begin("rearm", request, progress, &[&spec]);
+    sim::add(&mut result, request, model::cells(&spec, model::SIDES))?;
+    sim::add_sensitivity(&mut result, request, &spec, model::refit, STUDY.cells);
+    plot_writes(&mut result);
+    let [eager, lazy] =
+        ["eager", "lazy"].map(|of| result.value(&format!("{of}.us_per_round_trip")));
+    let slower = format!("{:.1} %", 100.0 * (eager / lazy - 1.0));
+    result.explain(STUDY.published.text, &[("slower", slower)]);
+    Ok(result)
 }
