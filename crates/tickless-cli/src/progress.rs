@@ -98,13 +98,12 @@ impl Bars {
         Bar { bar }
     }
 
-    /// On Ctrl-C, removes the bars, calls `last` and exits.
-    pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
+    /// Makes Ctrl-C remove the bars and end the program.
+    pub fn end_on_interrupt(&self) {
         let all = self.all.clone();
         // Ignore errors: without a handler, Ctrl-C ends the program anyway.
         let _ = ctrlc::set_handler(move || {
             let _ = all.clear();
-            last();
             exit();
         });
     }

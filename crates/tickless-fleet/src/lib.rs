@@ -10,7 +10,6 @@
 #![allow(missing_docs)]
 
 pub mod campaign;
-mod file;
 pub mod fleet;
 pub mod perform;
 pub mod project;

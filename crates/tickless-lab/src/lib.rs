@@ -9,6 +9,7 @@
 //! | [`doctor`] | which of five known timer problems this machine has, and what to do |
 //! | [`report`] | all studies on one page |
 //! | [`progress`] | the progress of a measurement |
+//! | [`input`], [`output`] | files that a user names, and files that are written whole |
 //! | [`interrupt`] | clean-up when a signal ends the program |
 //! | [`text`] | formatting of figures |
 
@@ -20,6 +21,7 @@ pub mod interrupt;
 pub mod latency;
 pub mod machines;
 pub mod measure;
+pub mod output;
 pub mod progress;
 pub mod report;
 pub mod studies;

@@ -65,8 +65,7 @@ impl ReportArgs {
     fn write(&self, files: &Files) -> io::Result<Report> {
         files.prepare()?;
         let bars = Bars::on_terminal();
-        let halves = files.clone();
-        bars.end_on_interrupt(move || halves.remove_halves());
+        bars.end_on_interrupt();
         let report = make(&self.plan(), &|name| Box::new(bars.add(name)));
         let json = serde_json::to_string_pretty(&report)?;
         files.write(&page(&report), &json)?;

@@ -2,13 +2,12 @@
 //! cell (each requested computation) by its number.
 
 use super::{Axes, Campaign, CampaignError, Cell, Kind, Numbers, StudyName};
-use crate::file::parent;
 use crate::project::Clock;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tickless_lab::input;
-use tickless_lab::machines;
+use tickless_lab::output::parent;
+use tickless_lab::{input, machines};
 use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 use tickless_trace::replay::ReplayPolicy;

@@ -3,7 +3,6 @@
 
 use super::{Shard, SweepError};
 use crate::campaign::{Key, Plan};
-use crate::file::{persist, temporary};
 use crate::row::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -11,6 +10,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use tickless_lab::output::{persist, temporary};
 
 #[derive(Debug)]
 pub struct Folder {

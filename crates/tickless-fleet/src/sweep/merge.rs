@@ -3,10 +3,10 @@
 
 use super::folder::Index;
 use super::{Folder, SweepError};
-use crate::file::{parent, persist, temporary};
 use crate::row::Row;
 use std::io::{self, BufWriter};
 use std::path::Path;
+use tickless_lab::output::{parent, persist, temporary};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Merged {

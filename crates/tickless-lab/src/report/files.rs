@@ -1,7 +1,8 @@
 //! Writes the report's files completely or not at all.
 
+use crate::output::{parent, persist, temporary};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,41 +23,22 @@ impl Files {
 
     /// Checks that both files can be written: an error should come before a run of minutes.
     pub fn prepare(&self) -> io::Result<()> {
-        if let Some(folder) = self.page.parent().filter(|path| !path.as_os_str().is_empty()) {
-            fs::create_dir_all(folder)?;
+        fs::create_dir_all(parent(&self.page))?;
+        if self.page.is_dir() || self.json.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        [&self.page, &self.json].into_iter().try_for_each(|file| {
-            if file.is_dir() {
-                return Err(io::Error::from(io::ErrorKind::IsADirectory));
-            }
-            fs::write(beside(file), "")?;
-            fs::remove_file(beside(file))
-        })
+        temporary(parent(&self.page)).map(drop)
     }
 
     /// Writes both files. Each is written under another name and renamed when it is complete.
     pub fn write(&self, page: &str, json: &str) -> io::Result<()> {
-        for (file, content) in [(&self.json, json), (&self.page, page)] {
-            fs::write(beside(file), content)
-                .and_then(|()| fs::rename(beside(file), file))
-                .inspect_err(|_| self.remove_halves())?;
+        for (path, content) in [(&self.json, json), (&self.page, page)] {
+            let mut file = temporary(parent(path))?;
+            file.write_all(content.as_bytes())?;
+            persist(file, path)?;
         }
         Ok(())
     }
-
-    pub fn remove_halves(&self) {
-        for file in [&self.page, &self.json] {
-            // Usually no incomplete file is left to remove, so an error is ignored.
-            let _ = fs::remove_file(beside(file));
-        }
-    }
-}
-
-/// Returns the path under which `file` is written until it is complete. It is in the same folder,
-/// because a rename across file systems would fail.
-fn beside(file: &Path) -> PathBuf {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub mod phase;
 pub mod plot;
 pub mod published;
 pub mod rearm;
+mod report_text;
 mod request;
 mod result;
 pub mod schedule;

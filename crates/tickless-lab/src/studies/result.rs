@@ -1,6 +1,6 @@
 //! The result of a study.
 
-use super::published::explanations;
+use super::report_text::explanations;
 use super::{Cell, Plot, Request, World};
 use crate::measure::{self, Spread};
 use crate::text::{figure, grouped};

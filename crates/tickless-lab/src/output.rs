@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-pub(crate) fn parent(path: &Path) -> &Path {
+pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -14,14 +14,14 @@ pub(crate) fn parent(path: &Path) -> &Path {
 }
 
 /// Creates a temporary file. Other users may read it if the umask allows that.
-pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+pub fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mode = std::fs::Permissions::from_mode(0o666);
     tempfile::Builder::new().permissions(mode).prefix(".tickless-").tempfile_in(folder)
 }
 
 /// Waits until a temporary file's content is on the disk, renames the file, and waits until the new
 /// name is on the disk too.
-pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
+pub fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_data()?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(parent(path))?.sync_all()
