@@ -9,14 +9,15 @@ pub fn of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     describe: fn(T) -> (&'static str, &'static str),
 ) -> impl TypedValueParser<Value = T> {
-    let value = |&one: &T| {
-        let (name, about) = describe(one);
-        PossibleValue::new(name).help(about)
-    };
-    PossibleValuesParser::new(all.iter().map(value)).try_map(move |name| {
+    names(all.iter().map(|&one| describe(one))).try_map(move |name| {
         let found = all.iter().copied().find(|&one| describe(one).0 == name);
         found.ok_or("no such name")
     })
+}
+
+/// Returns a parser for these names, each with its help text.
+pub fn names(all: impl Iterator<Item = (&'static str, &'static str)>) -> PossibleValuesParser {
+    PossibleValuesParser::new(all.map(|(name, about)| PossibleValue::new(name).help(about)))
 }
 
 pub fn policy(all: &'static [ReplayPolicy]) -> impl TypedValueParser<Value = ReplayPolicy> {

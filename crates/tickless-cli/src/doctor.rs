@@ -1,10 +1,11 @@
 //! The command `tickless doctor`, which finds needless costs of timers.
 
+use crate::choice;
 use crate::command::{Command, Exit, Failure};
 use crate::duration::parse_seconds;
 use crate::output::{Format, Results, paragraph, print, write_csv};
 use crate::progress::Bar;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use console::Style;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -44,22 +45,18 @@ pub struct DoctorArgs {
 }
 
 fn names() -> PossibleValuesParser {
-    let value = |check: &Check| PossibleValue::new(check.name).help(check.about);
-    PossibleValuesParser::new(checks().into_iter().map(value))
+    choice::names(checks().into_iter().map(|check| (check.name, check.about)))
 }
 
 impl Command for DoctorArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let progress = Bar::on_terminal();
-        progress.end_on_interrupt();
         let is_asked = |check: &&Check| {
             self.check.is_empty() || self.check.iter().any(|name| name == check.name)
         };
         let checks: Vec<&'static Check> = checks().into_iter().filter(is_asked).collect();
         let options =
             GatherOptions { duration: self.duration, program: std::env::current_exe().ok() };
-        let facts = gather(&checks, &options, &progress);
-        progress.end();
+        let facts = Bar::during(|progress| gather(&checks, &options, progress));
         let findings = judge(&checks, &facts);
         print(&findings[..], self.format)?;
         let limit = if self.strict { Verdict::Warn } else { Verdict::Bad };

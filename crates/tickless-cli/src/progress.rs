@@ -32,9 +32,18 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
+    /// Does a piece of work with a bar, which is erased at its end and by Ctrl-C.
+    pub fn during<T>(work: impl FnOnce(&Bar) -> T) -> T {
+        let bar = Bar::on_terminal();
+        bar.end_on_interrupt();
+        let result = work(&bar);
+        bar.end();
+        result
+    }
+
     /// Makes Ctrl-C erase the bar and end the program, with the exit status that shells expect.
     /// Nothing else needs cleaning up, because results are written only when they are complete.
-    pub fn end_on_interrupt(&self) {
+    fn end_on_interrupt(&self) {
         let bar = self.bar.clone();
         // Ignore errors: without a handler, Ctrl-C ends the program anyway.
         let _ = ctrlc::set_handler(move || end(&bar));

@@ -83,25 +83,20 @@ impl Command for ProjectArgs {
             [] => &ReplayPolicy::DEFAULT[..],
             some => some,
         };
-        let progress = Bar::on_terminal();
-        progress.end_on_interrupt();
-        progress.begin("projecting", cpus.len() * policies.len());
-        let mut points: Vec<Projection> = Vec::new();
-        for count in cpus {
-            for &policy in policies {
-                let request = Request {
+        let points = Bar::during(|progress| {
+            progress.begin("projecting", cpus.len() * policies.len());
+            let requests = cpus.iter().flat_map(|&count| {
+                policies.iter().map(move |&policy| Request {
                     cpus: count as u16,
                     policy,
                     clock: self.clock,
                     seed: self.seed,
                     seconds: self.seconds,
-                };
-                let point = project(&streams, &spec, &request)?;
-                points.push(point);
-                progress.step();
-            }
-        }
-        progress.end();
+                })
+            });
+            let point = |request| project(&streams, &spec, &request).inspect(|_| progress.step());
+            requests.map(point).collect::<Result<Vec<Projection>, _>>()
+        })?;
         print(&Projected::new(&trace, &spec, self.seed, points), self.format)?;
         Ok(Exit::Success)
     }

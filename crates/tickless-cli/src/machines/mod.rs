@@ -54,20 +54,16 @@ pub struct MachinesArgs {
 
 impl Command for MachinesArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let progress = &Bar::on_terminal();
-        progress.end_on_interrupt();
         let effort = if self.quick { Effort::Quick } else { Effort::Normal };
         if self.validate {
-            let study = validate::run(effort, progress);
-            progress.end();
+            let study = Bar::during(|progress| validate::run(effort, progress));
             let study = study.map_err(Failure::lab)?;
             print(&study, self.format)?;
             return Ok(if self.strict { study::verdict(&study) } else { Exit::Success });
         }
         if self.measure {
             let if_busy = if self.anyway { IfBusy::Measure } else { IfBusy::Refuse };
-            let host = measured::quiet_host(effort, if_busy, progress);
-            progress.end();
+            let host = Bar::during(|progress| measured::quiet_host(effort, if_busy, progress));
             let file = host.map_err(Failure::lab)?.to_toml();
             match &self.output {
                 None => print_with(|out| write!(out, "{file}"))?,

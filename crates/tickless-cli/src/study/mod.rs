@@ -4,11 +4,12 @@
 mod plot;
 mod show;
 
+use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::output::{Format, print};
 use crate::progress::Bar;
 use clap::ArgGroup;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use tickless_fleet::campaign::Numbers;
 use tickless_lab::studies::{Effort, Request, STUDIES, Study, StudyResult, World};
 
@@ -70,10 +71,7 @@ impl Command for StudyArgs {
         let Some(study) = Study::named(&self.name) else {
             return Err(Failure::usage(format_args!("there is no study {}", self.name)));
         };
-        let progress = Bar::on_terminal();
-        progress.end_on_interrupt();
-        let result = study.run(&self.request(), &progress);
-        progress.end();
+        let result = Bar::during(|progress| study.run(&self.request(), progress));
         let result = result.map_err(Failure::lab)?;
         print(&result, self.format)?;
         Ok(if self.strict { verdict(&result) } else { Exit::Success })
@@ -107,8 +105,7 @@ impl StudyArgs {
 }
 
 pub fn names() -> PossibleValuesParser {
-    let value = |study: &Study| PossibleValue::new(study.name).help(study.about);
-    PossibleValuesParser::new(STUDIES.iter().map(value))
+    choice::names(STUDIES.iter().map(|study| (study.name, study.about)))
 }
 
 fn cpus(text: &str) -> Result<Numbers, String> {

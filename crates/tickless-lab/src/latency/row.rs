@@ -1,6 +1,6 @@
 //! The figures of one sleeper, which is a way to sleep.
 
-use super::{Plan, Sleeper, Slice, Tally};
+use super::{Bins, Plan, Sleeper, Slice, Tally};
 use crate::measure::Spread;
 use serde::Serialize;
 
@@ -88,24 +88,16 @@ impl Row {
             threads: plan.threads.len(),
             interval_us: plan.interval.as_nanos() as f64 / 1e3,
             priority: plan.priority.unwrap_or(0),
-            histogram: histogram_us.map(|most_us| Buckets::of(slice, most_us)),
+            histogram: histogram_us.map(|most_us| Buckets::of(tally, most_us)),
         }
     }
 }
 
 impl Buckets {
     /// Counts wakeups by lateness, in buckets of 1 us up to `most_us`.
-    fn of(slice: &Slice, most_us: u32) -> Buckets {
-        let mut buckets = Buckets { counts: vec![0; most_us as usize], above: 0 };
-        let lateness = &slice.tally.lateness;
-        for value in lateness.iter_recorded() {
-            let us = lateness.lowest_equivalent(value.value_iterated_to()) / 1_000;
-            let count = value.count_since_last_iteration();
-            match buckets.counts.get_mut(us as usize) {
-                Some(bucket) => *bucket += count,
-                None => buckets.above += count,
-            }
-        }
-        buckets
+    fn of(tally: &Tally, most_us: u32) -> Buckets {
+        let mut counts = Bins::microseconds(most_us).counts(tally);
+        let above = counts.pop().unwrap_or(0);
+        Buckets { counts, above }
     }
 }

@@ -98,6 +98,11 @@ impl Bins {
         Bins((1..=most_us.div_ceil(width_us)).map(|bin| bin * width_us * 1_000).collect())
     }
 
+    /// Returns a bin for each microsecond: the first for less than 1 us, and so on.
+    pub fn microseconds(most_us: u32) -> Bins {
+        Bins((1..=u64::from(most_us)).map(|us| us * 1_000 - 1).collect())
+    }
+
     pub fn ends_us(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|end| end / 1_000)
     }

@@ -80,7 +80,7 @@ pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     let combined = run(spec, sides.after, Ticks::Aligned)?;
     let tsc = run(spec, Source::Tsc, Ticks::Aligned)?;
     let plain = |name: &str, unit, value| Cell::predicted(format!("{cpus}.{name}"), unit, value);
-    let mut cells = vec![
+    let mut cells = [
         plain("tsc.jobs_per_min", JOBS, tsc.jobs_per_min),
         plain("hpet.jobs_per_min", JOBS, direct.jobs_per_min),
         plain("combined.jobs_per_min", JOBS, combined.jobs_per_min),
@@ -90,6 +90,7 @@ pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     if let Some(published) = published {
         cells = published.claims(cells, &tsc, &direct, &combined);
     }
+    let mut cells = cells.to_vec();
     let skewed = run(spec, sides.before, Ticks::Skewed)?;
     cells.push(plain("hpet.skewed.read_percent", PERCENT, skewed.read_percent));
     cells.push(plain("hpet.skewed.jobs_per_min", JOBS, skewed.jobs_per_min));
@@ -154,47 +155,42 @@ impl Published {
     /// Attaches the published figures and effects to the simulated cells of one machine.
     fn claims(
         &self,
-        cells: Vec<Cell>,
+        [tsc_jobs, jobs, shared_jobs, read, shared_read]: [Cell; 5],
         tsc: &Outcome,
         direct: &Outcome,
         combined: &Outcome,
-    ) -> Vec<Cell> {
-        let mut cells = cells.into_iter();
-        let mut next = move |published: f64| Some(cells.next()?.published(published));
-        let [tsc_jobs, jobs, shared_jobs, read, shared_read] =
-            [self.tsc, self.hpet, self.combined, self.hpet_read, self.combined_read].map(&mut next);
+    ) -> [Cell; 5] {
         // The formula to compare the simulation with: the time in the read grows in proportion to
         // the number of CPUs that wait for the device, as long as the device is the bottleneck.
         let [reference, ..] = PUBLISHED;
         let in_proportion = reference.hpet_read * f64::from(self.cpus) / f64::from(reference.cpus);
         let loss = 100.0 * (self.hpet / self.tsc - 1.0);
-        let lost = Claim::change(tsc.jobs_per_min, direct.jobs_per_min, a_quarter(loss))
-            .published(loss, loss);
+        let lost = Claim::change(tsc.jobs_per_min, direct.jobs_per_min, a_quarter(loss));
         let taken_back = share(self.tsc, self.hpet, self.combined);
         let regained = Claim {
             effect: share(tsc.jobs_per_min, direct.jobs_per_min, combined.jobs_per_min),
             scale: Scale::Percent,
             null_model: 0.0,
-            published: None,
+            published: Some([taken_back; 2]),
             band: a_quarter(taken_back),
         };
         let less = self.hpet_read / self.combined_read;
         let less_time =
             Claim::times_less(direct.read_percent, combined.read_percent, Band::times(less, 2.0));
         let calibrated = |cell: Cell| Cell { role: Role::Calibrated, ..cell };
-        let read = read.map(|read| match self.cpus == reference.cpus {
-            true => calibrated(read),
-            false => read.beside_formula(in_proportion),
-        });
-        let jobs = jobs.map(|jobs| {
-            let formula = tsc.jobs_per_min * (1.0 - in_proportion / 100.0);
-            jobs.claims(lost).beside_formula(formula)
-        });
-        let shared_jobs =
-            shared_jobs.map(|cell| cell.claims(regained.published(taken_back, taken_back)));
-        let shared_read = shared_read.map(|cell| cell.claims(less_time.published(less, less)));
-        let all = [tsc_jobs.map(calibrated), jobs, shared_jobs, read, shared_read];
-        all.into_iter().flatten().collect()
+        let read = read.published(self.hpet_read);
+        [
+            calibrated(tsc_jobs.published(self.tsc)),
+            jobs.published(self.hpet)
+                .claims(lost.published(loss, loss))
+                .beside_formula(tsc.jobs_per_min * (1.0 - in_proportion / 100.0)),
+            shared_jobs.published(self.combined).claims(regained),
+            match self.cpus == reference.cpus {
+                true => calibrated(read),
+                false => read.beside_formula(in_proportion),
+            },
+            shared_read.published(self.combined_read).claims(less_time.published(less, less)),
+        ]
     }
 }
 

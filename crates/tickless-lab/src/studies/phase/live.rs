@@ -26,11 +26,20 @@ use tickless::periodic::Phase;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// A variant of the measurement: groups that the library throttles, with chosen phases, or a pair
-/// of the kernel's cgroups.
-enum Placement {
-    Library { name: &'static str, phase: fn(u64) -> Phase, apart: Option<Band> },
-    Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },
+/// A variant of the measurement.
+struct Placement {
+    name: &'static str,
+    groups: Groups,
+    /// How many ms the refills of the two groups must be apart.
+    apart: Option<Band>,
+    /// The colour in the plot. `None` if the phases differ in each turn.
+    side: Option<Side>,
+}
+
+/// Groups that the library throttles, with chosen phases, or a pair of the kernel's cgroups.
+enum Groups {
+    Library(fn(u64) -> Phase),
+    Kernel { pair: [usize; 2], places_ns: [u64; 2] },
 }
 
 struct Taken {
@@ -50,7 +59,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let quota = PERIOD * workers as u32 / 4;
     let of_group = quota * request.effort.pick(3, 10, 40);
     let work = Work { of_group, workers, turns_of_unit: turns_of_unit() };
-    let mut ways = library_ways();
+    let mut ways: Vec<Placement> = LIBRARY_WAYS.into();
     let made = cgroups::make(request.effort.pick(2, 6, 10), quota, PERIOD);
     let groups = match made {
         Ok(groups) => groups,
@@ -65,12 +74,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let taken = interleave("two groups", ways.len(), turns, progress, |way| {
         let seed = request.seed.wrapping_add(turn / ways.len() as u64);
         turn += 1;
-        match &ways[way] {
-            Placement::Library { phase, .. } => library(work, quota, phase(seed)),
-            Placement::Kernel { pair, places_ns, .. } => {
+        match ways[way].groups {
+            Groups::Library(phase) => library(work, quota, phase(seed)),
+            Groups::Kernel { pair, places_ns } => {
                 let done =
                     work.run(|group| groups[pair[group]].enter().map(|()| never_throttled))?;
-                Ok(Taken { done, wakeups: None, places_ns: *places_ns })
+                Ok(Taken { done, wakeups: None, places_ns })
             }
         }
     })?;
@@ -95,22 +104,21 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(study)
 }
 
-/// The library's phases, and how many ms the refills of the two groups must then be apart.
-fn library_ways() -> Vec<Placement> {
-    vec![
-        Placement::Library {
-            name: "aligned",
-            phase: |_| Phase::Aligned,
-            apart: Some(Band::at_most(0.0)),
-        },
-        Placement::Library {
-            name: "spread",
-            phase: |_| Phase::Spread,
-            apart: Some(Band::at_least(49.9)),
-        },
-        Placement::Library { name: "random", phase: Phase::Random, apart: None },
-    ]
-}
+const LIBRARY_WAYS: [Placement; 3] = [
+    Placement {
+        name: "aligned",
+        groups: Groups::Library(|_| Phase::Aligned),
+        apart: Some(Band::at_most(0.0)),
+        side: Some(Side::Before),
+    },
+    Placement {
+        name: "spread",
+        groups: Groups::Library(|_| Phase::Spread),
+        apart: Some(Band::at_least(49.9)),
+        side: Some(Side::After),
+    },
+    Placement { name: "random", groups: Groups::Library(Phase::Random), apart: None, side: None },
+];
 
 /// Returns two variants with cgroups: the pair whose refills are nearest to each other, and the
 /// pair whose refills are farthest apart. Groups whose phase was not found are left out.
@@ -146,8 +154,8 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     ));
     let place = |group: usize| groups[group].phase_ns.unwrap_or(0);
     let way = |name, (_, pair): (u64, [usize; 2])| {
-        let places_ns = pair.map(place);
-        Placement::Kernel { name, pair, places_ns }
+        let groups = Groups::Kernel { pair, places_ns: pair.map(place) };
+        Placement { name, groups, apart: None, side: Some(Side::Beside) }
     };
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
@@ -185,12 +193,8 @@ const COLUMNS: [Column<Taken>; 7] = [
 ];
 
 fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
-    for (way, taken) in ways.iter().zip(taken) {
-        let (name, band) = match way {
-            Placement::Library { name, apart, .. } => (*name, *apart),
-            Placement::Kernel { name, .. } => (*name, None),
-        };
-        let cell = |cell: Cell| match band {
+    for (Placement { name, apart, .. }, taken) in ways.iter().zip(taken) {
+        let cell = |cell: Cell| match *apart {
             Some(band) if cell.id.ends_with(".apart") => cell.within(band),
             _ => cell,
         };
@@ -202,20 +206,11 @@ fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
 /// are left out, because they differ in each turn.
 fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     let mut lanes = Vec::new();
-    for (way, taken) in ways.iter().zip(taken) {
-        let (name, side) = match way {
-            Placement::Library { name: name @ "aligned", .. } => (*name, Side::Before),
-            Placement::Library { name: name @ "spread", .. } => (*name, Side::After),
-            Placement::Library { .. } => continue,
-            Placement::Kernel { name, .. } => (*name, Side::Beside),
-        };
+    for (Placement { name, side, .. }, taken) in ways.iter().zip(taken) {
+        let Some(side) = *side else { continue };
         for group in [0, 1] {
-            lanes.push(lane(
-                format!("{}, {}", name.replace('_', " "), group + 1),
-                side,
-                taken,
-                group,
-            ));
+            let name = format!("{}, {}", name.replace('_', " "), group + 1);
+            lanes.push(lane(name, side, taken, group));
         }
     }
     let shape = Shape::Strip { period_ms: PERIOD.as_secs_f64() * 1e3, lanes };
