@@ -8,8 +8,8 @@
 //!   row: its label, and an entry for each column. An entry is a published figure; `sim` or `live`
 //!   and the name of one of our figures, where `*` stands for this machine's number of CPUs; `word`
 //!   and a word; or empty.
-//! - `- ` begins a note, and `## ` a question, with its answer below. `{NAME}` is the figure of that
-//!   name, or a text that the study provides.
+//! - `- ` begins a note, and `## ` a question, with its answer below. `{NAME}` is the figure of
+//!   that name, or a text that the study provides.
 
 use super::World;
 

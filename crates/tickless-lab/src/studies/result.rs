@@ -76,8 +76,8 @@ impl StudyResult {
         self.answers.push(Answer { question: question.into(), answer: answer.into() });
     }
 
-    /// Adds the notes and answers of the study's text. `words` has the texts that the study provides
-    /// for it. Leaves out what names a figure that the result does not have.
+    /// Adds the notes and answers of the study's text. `words` has the texts that the study
+    /// provides for it. Leaves out what names a figure that the result does not have.
     pub fn explain(&mut self, text: &str, words: &[(&str, String)]) {
         let (notes, answers) = explanations(text, self.world);
         let notes: Vec<String> = notes.iter().filter_map(|note| self.filled(note, words)).collect();

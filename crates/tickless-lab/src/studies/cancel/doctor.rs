@@ -10,8 +10,9 @@ pub const CANCELS: Check = Check {
     study: "cancel",
     unit: "% of armings",
     needs: &[Need::Recorded],
-    advice: "arming and cancelling takes CPU time by itself: keep timeouts in the program, where both \
-             take nanoseconds and no lock that others want, or push one out instead of cancelling it",
+    advice: "arming and cancelling takes CPU time by itself: keep timeouts in the program, where \
+             both take nanoseconds and no lock that others want, or push one out instead of \
+             cancelling it",
     judge: cancels,
 };
 

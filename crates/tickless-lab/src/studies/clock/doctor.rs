@@ -33,8 +33,8 @@ pub const WATCHDOG: Check = Check {
     study: "clock",
     unit: "messages",
     needs: &[Need::Log],
-    advice: "the CPU's counter was given up or doubted: look for a newer firmware, for suspended or \
-             overcommitted virtual CPUs, and at which clock source is left (clock-source)",
+    advice: "the CPU's counter was given up or doubted: look for a newer firmware, for suspended \
+             or overcommitted virtual CPUs, and at which clock source is left (clock-source)",
     judge: watchdog,
 };
 

@@ -47,8 +47,9 @@ pub const TICK_WAKERS: Check = Check {
     study: "deferred",
     unit: "threads",
     needs: &[Need::Recorded],
-    advice: "let it sleep until there is something to do, or for longer, or with more timer slack; if \
-             it is a thread of the kernel (ksoftirqd, ktimers), ticks wake it for nothing",
+    advice: "let it sleep until there is something to do, or for longer, or with more timer \
+             slack; if it is a thread of the kernel (ksoftirqd, ktimers), ticks wake it for \
+             nothing",
     judge: tick_wakers,
 };
 

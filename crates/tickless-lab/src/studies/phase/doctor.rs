@@ -35,8 +35,8 @@ pub const ALIGNED: Check = Check {
     study: "phase",
     unit: "% together",
     needs: &[Need::Recorded],
-    advice: "timers of one period that begin together stay together: start each at another point of \
-             its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
+    advice: "timers of one period that begin together stay together: start each at another point \
+             of its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
     judge: aligned,
 };
 

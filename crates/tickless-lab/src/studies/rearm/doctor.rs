@@ -23,8 +23,9 @@ pub const REMOVALS: Check = Check {
     study: "rearm",
     unit: "% of writes",
     needs: &[Need::Recorded],
-    advice: "removing the first timer programs the device again: keep one timeout armed and push it \
-             out rather than cancel it, or keep timeouts in the program (the library's are lazy)",
+    advice: "removing the first timer programs the device again: keep one timeout armed and push \
+             it out rather than cancel it, or keep timeouts in the program (the library's are \
+             lazy)",
     judge: removals,
 };
 
