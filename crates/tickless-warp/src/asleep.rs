@@ -14,13 +14,12 @@
 //!
 //! A thread that waits for a disk (state D) is not asleep: what it waits for is under way.
 
-use crate::sys::wakes::Wakes;
+use crate::sys::thread_events::ThreadEvents;
 use crate::timeout::Endless;
-use crate::tree::{Signals, State, Thread, Tree, Untraced};
-use libc::pid_t;
+use crate::tree::{Signals, State, Thread, Tree};
+use libc::{c_long, pid_t};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::thread::{self, JoinHandle};
 
 /// Whether every thread waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,48 +29,16 @@ pub(crate) enum Census {
     Awake(pid_t),
 }
 
-/// The most threads whose states are read before the eBPF program is loaded.
-const FEW: usize = 8;
+/// What a census compares of a thread: its wakeups, or without an eBPF program how often it ran.
+#[derive(Clone, Copy)]
+struct Activity<'a>(Option<&'a ThreadEvents>);
 
-/// How the activity of threads is counted.
-#[derive(Default)]
-pub(crate) enum Activity {
-    /// From `/proc`, while the tree is small.
-    #[default]
-    Runs,
-    /// Activity is read from `/proc`, while another thread loads the eBPF program.
-    Loading(JoinHandle<Option<Wakes>>),
-    Wakes(Wakes),
-    /// Activity is read from `/proc`, because the kernel refuses the eBPF program.
-    OnlyRuns,
-}
-
-impl Activity {
-    fn wakes(&self) -> Option<&Wakes> {
-        match self {
-            Activity::Wakes(wakes) => Some(wakes),
-            _ => None,
-        }
-    }
-
-    /// Loads the eBPF program when a census has to read many threads. Uses it once it is loaded.
-    fn advance(&mut self, tree: &mut Tree, threads_read: usize) {
-        *self = match std::mem::take(self) {
-            Activity::Runs if threads_read > FEW => Activity::Loading(thread::spawn(Wakes::start)),
-            Activity::Loading(loader) if loader.is_finished() => {
-                // The counts so far are those of runs, not of wakeups: forget them.
-                tree.threads.values_mut().for_each(|thread| thread.activity_asleep = None);
-                loader.join().ok().flatten().map_or(Activity::OnlyRuns, Activity::Wakes)
-            }
-            same => same,
-        };
-    }
-
+impl Activity<'_> {
     /// Returns the activity of a thread; `None` if it cannot be read.
     fn of(&self, thread: &mut Thread) -> Option<u64> {
-        match self {
-            Activity::Wakes(wakes) => Some(wakes.of(thread.tid)),
-            _ => runs(thread),
+        match self.0 {
+            Some(events) => Some(events.wakes(thread.tid)),
+            None => runs(thread),
         }
     }
 
@@ -81,15 +48,15 @@ impl Activity {
             return false;
         }
         // Read the state first: a thread that wakes later is then seen by its activity.
-        (self.wakes().is_some() || matches!(state(thread), Some(b'S' | b'Z' | b'X')))
+        (self.0.is_some() || matches!(state(thread), Some(b'S' | b'Z' | b'X')))
             && self.of(thread) == thread.activity_asleep
     }
 
     /// Returns whether a thread is asleep, for a thread that will report the end of its sleep. Adds
     /// it to `found` with its activity, if its state had to be read.
     fn sleeps_until_report(&self, thread: &mut Thread, found: &mut Found) -> bool {
-        let Some(wakes) = self.wakes() else { return is_asleep(thread) };
-        let activity = Some(wakes.of(thread.tid));
+        let Some(events) = self.0 else { return is_asleep(thread) };
+        let activity = Some(events.wakes(thread.tid));
         if thread.activity_asleep == activity {
             return true;
         }
@@ -105,27 +72,15 @@ type Found = Vec<(pid_t, Option<u64>)>;
 /// because it ran last. If signals may be under way, threads that only sleep are read, too.
 pub(crate) fn census(
     tree: &mut Tree,
-    activity: &mut Activity,
+    events: Option<&ThreadEvents>,
     first: pid_t,
     signals: Signals,
 ) -> Census {
-    let mut threads_read = 0;
-    let census = count(tree, activity, first, signals, &mut threads_read);
-    activity.advance(tree, threads_read);
-    census
-}
-
-fn count(
-    tree: &mut Tree,
-    activity: &Activity,
-    first: pid_t,
-    signals: Signals,
-    threads_read: &mut usize,
-) -> Census {
+    let activity = Activity(events);
     let last = tree.threads.get_mut(&first);
     if let Some(thread) = last
         && matches!(thread.state, State::Free | State::Waiting(_))
-        && activity.wakes().is_none()
+        && events.is_none()
         && !is_asleep(thread)
     {
         return Census::Awake(first);
@@ -141,7 +96,6 @@ fn count(
             }
             State::Held(..) | State::Stopped | State::Lending | State::Waiting(_) => {}
             State::Free => {
-                *threads_read += 1;
                 if activity.has_slept_on(thread) {
                     continue;
                 }
@@ -168,7 +122,6 @@ fn count(
                 true
             }
             State::Waiting(_) | State::Held(..) => {
-                *threads_read += 1;
                 activity.sleeps_until_report(thread, &mut reporting)
             }
             // In vfork(2), a thread waits for its child in the state of a wait for a disk.
@@ -201,6 +154,7 @@ fn count(
     // A wakeup is counted a little before it changes the state. While another thread runs, the
     // activity of a thread that is still asleep may have the wakeup in it, by which it runs soon.
     // So the activities count only now that none has run.
+    tree.fell_asleep.extend(changed.iter().map(|(tid, _)| tid));
     for (tid, activity) in changed.into_iter().chain(reporting) {
         if let Some(thread) = tree.threads.get_mut(&tid) {
             thread.activity_asleep = activity;
@@ -239,7 +193,7 @@ pub(crate) enum UntracedWait {
 /// Returns whether a thread is still in its last untraced wait.
 pub(crate) fn untraced_wait(thread: &mut Thread) -> UntracedWait {
     let Some(wait) = thread.untraced else { return UntracedWait::Ended };
-    match call(thread, |text| is_in(text, &wait)) {
+    match call(thread, |text| parse(text).map(|(number, ip, args)| wait.is_at(number, ip, args))) {
         Some(Some(false)) => UntracedWait::Ended,
         Some(None) => UntracedWait::Unknown,
         // Without the file `syscall`, the thread's registers are compared when its deadline comes.
@@ -247,18 +201,26 @@ pub(crate) fn untraced_wait(thread: &mut Thread) -> UntracedWait {
     }
 }
 
-/// Returns whether a thread is in a wait, by the text of its file `syscall`. `None` if it runs.
-fn is_in(text: &str, wait: &Untraced) -> Option<bool> {
+/// A system call: its number, the address of the instruction after it, and its arguments.
+pub(crate) type Call = (c_long, u64, [u64; 6]);
+
+/// Returns the system call in which a thread waits. `None` if it runs.
+pub(crate) fn waiting_call(thread: &mut Thread) -> Option<Call> {
+    call(thread, parse).flatten()
+}
+
+/// Parses the text of the file `syscall`. `None` if the thread runs.
+fn parse(text: &str) -> Option<Call> {
     let mut words = text.split_whitespace();
     let number = words.next()?.parse().ok()?;
     // A thread that sleeps outside of all system calls has the number -1.
     if number < 0 {
-        return Some(false);
+        return Some((number, 0, [0; 6]));
     }
     let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let args = [next()?, next()?, next()?, next()?, next()?, next()?];
     let [_, ip] = [next()?, next()?];
-    Some(wait.is_at(number, ip, args))
+    Some((number, ip, args))
 }
 
 /// Reads the system call in which a thread is: its number, arguments, stack and instruction.
@@ -300,14 +262,16 @@ fn read(file: &mut Option<File>, path: std::fmt::Arguments<'_>, text: &mut [u8])
 mod tests {
     use super::*;
     use crate::timeout::timed_call;
+    use crate::tree::Untraced;
 
     #[test]
     fn a_thread_that_runs_may_yet_wait() {
         let args = [5, 0x7ff0, 128, 1_000, 0, 0];
         let number = libc::SYS_epoll_wait;
         let call = timed_call(number, args, |_| None).unwrap();
-        let wait = Untraced { call, number, ip: 0x4000, args, deadline: 0, key: None };
-        let is_in = |text| is_in(text, &wait);
+        let (deadline, key, expiry, was_asleep) = (0, None, None, false);
+        let wait = Untraced { call, number, ip: 0x4000, args, deadline, key, expiry, was_asleep };
+        let is_in = |text| parse(text).map(|(number, ip, args)| wait.is_at(number, ip, args));
         assert_eq!(is_in("232 0x5 0x7ff0 0x80 0x3e8 0x0 0x0 0x7fe0 0x4000\n"), Some(true));
         assert_eq!(is_in("232 0x5 0x7ff0 0x80 0x3e7 0x0 0x0 0x7fe0 0x4000\n"), Some(false));
         assert_eq!(is_in("202 0x5 0x7ff0 0x80 0x0 0x0 0x0 0x7fe0 0x4002\n"), Some(false));

@@ -114,7 +114,8 @@ const SOCKET_CALLS: &[Call] = &[
 
 /// The calls that only sleep, and those whose timeout is a number.
 const SLEEPS: [c_long; 2] = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
-const WITH_NUMBERS: [c_long; 3] = [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_poll];
+pub(crate) const WITH_NUMBERS: [c_long; 3] =
+    [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_poll];
 
 /// The options `SO_RCVTIMEO` and `SO_SNDTIMEO`, each with its older number first.
 pub(crate) const TIMEOUT_OPTIONS: [u32; 4] = [20, 21, 66, 67];
@@ -131,7 +132,8 @@ const WAITING_FUTEX_OPS: [u32; 5] = [
 pub(crate) const TRACE: u32 = libc::SECCOMP_RET_TRACE;
 /// What the filter returns to make a thread wait for the tracer's answer to its notice.
 pub(crate) const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
-const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+/// The call is made, and the tracer learns nothing of it.
+pub(crate) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const MISSING: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 /// `AUDIT_ARCH_X86_64`.
 const ARCH: u32 = 0xc000_003e;
@@ -167,7 +169,7 @@ const fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Op {
 }
 
 /// Returns the filter for all traced processes. It returns `sleeps` for calls that only sleep, and
-/// `numbers` for those whose timeout is a number: [`TRACE`] or [`NOTIFY`].
+/// `numbers` for those whose timeout is a number: [`TRACE`], [`NOTIFY`] or [`ALLOW`].
 pub(crate) fn filter(sleeps: u32, numbers: u32) -> Vec<Op> {
     program(CALLS, sleeps, numbers)
 }

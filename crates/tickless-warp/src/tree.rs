@@ -34,6 +34,11 @@ pub(crate) struct Untraced {
     pub(crate) deadline: Ns,
     /// The armed deadline, until it has come.
     pub(crate) key: Option<Key>,
+    /// By when the kernel's timeout ends the wait, if that is what identifies the wait: it began
+    /// without a notice.
+    pub(crate) expiry: Option<Ns>,
+    /// Whether the thread was asleep when its deadline came.
+    pub(crate) was_asleep: bool,
 }
 
 impl Untraced {
@@ -123,6 +128,8 @@ pub(crate) struct Tree {
     pub(crate) processes: HashMap<pid_t, Process>,
     /// The armed deadlines of untraced waits that a census has found to have ended.
     pub(crate) ended_waits: Vec<Key>,
+    /// Threads that a census has found asleep, and that ran before.
+    pub(crate) fell_asleep: Vec<pid_t>,
     /// Threads that stopped before the stop of their parent, which names them, was reported.
     unannounced: HashSet<pid_t>,
 }

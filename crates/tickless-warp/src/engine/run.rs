@@ -5,16 +5,17 @@ use super::clock::VirtualClock;
 use super::outside::standard_input;
 use super::state::{Due, Engine};
 use super::untraced::flows;
-use crate::asleep::{Activity, Census, census};
+use crate::asleep::{Census, census};
 use crate::deadlines::Deadlines;
 use crate::error::WarpError;
-use crate::filter::{NOTIFY, TRACE, filter};
+use crate::filter::{ALLOW, NOTIFY, TRACE, filter};
 use crate::options::{Ended, Note, Options, Outcome};
 use crate::page::patch::Functions;
 use crate::report::Log;
 use crate::sys::events::{self, Handling};
 use crate::sys::launch::{Filters, launch};
 use crate::sys::notices::Listener;
+use crate::sys::thread_events::ThreadEvents;
 use crate::tree::{Signals, Tree};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -50,7 +51,12 @@ pub fn run(
     notes: &mut dyn FnMut(Note),
 ) -> Result<Outcome, WarpError> {
     let start = Instant::now();
-    let numbers = if flows(options) { NOTIFY } else { TRACE };
+    let thread_events = ThreadEvents::start();
+    let numbers = match (flows(options), &thread_events) {
+        (false, _) => TRACE,
+        (true, None) => NOTIFY,
+        (true, Some(_)) => ALLOW,
+    };
     let filters = Filters { notifying: filter(NOTIFY, numbers), tracing: filter(TRACE, TRACE) };
     let mut launched = launch(program, args, &filters)?;
     let handling = Handling::install(launched.pid);
@@ -64,9 +70,9 @@ pub fn run(
         deadlines: Deadlines::new(now, options.seed),
         clock,
         tree: Tree::default(),
-        activity: Activity::default(),
         functions: Functions::of_this_kernel(),
         listener: launched.listener.take(),
+        thread_events,
         handling,
         root: launched.pid,
         ended: None,
@@ -185,10 +191,12 @@ impl Engine<'_> {
         if !self.clock.jumps_when_idle() || (rounds.quiet == 0 && rounds.busy > BUSY) {
             return false;
         }
-        if self.deadlines.next().is_none() {
+        // A thread that has just had an event runs, and has not begun a wait yet.
+        let may_hide = self.hides_waits() && rounds.quiet > 0;
+        if self.deadlines.next().is_none() && !may_hide {
             return false;
         }
-        let census = census(&mut self.tree, &mut self.activity, self.last, self.signals);
+        let census = census(&mut self.tree, self.thread_events.as_ref(), self.last, self.signals);
         if let Census::Awake(tid) = census {
             self.last = tid;
             return false;
@@ -207,6 +215,7 @@ impl Engine<'_> {
         for key in std::mem::take(&mut self.tree.ended_waits) {
             self.deadlines.cancel(key);
         }
+        self.find_waits();
         let Some(next) = self.deadlines.next() else { return false };
         if self.is_held_by_outside() {
             return false;
@@ -223,8 +232,9 @@ impl Engine<'_> {
         self.check_leftovers(rounds);
         let next = self.deadlines.next();
         let until_next = next.and_then(|next| self.clock.real_time_until(next));
-        let looks = next.is_some() && self.clock.jumps_when_idle();
-        if looks && rounds.quiet < SPINS && rounds.busy <= BUSY {
+        let may_wait = next.is_some() || self.hides_waits();
+        let looks = may_wait && self.clock.jumps_when_idle();
+        if looks && next.is_some() && rounds.quiet < SPINS && rounds.busy <= BUSY {
             std::thread::yield_now();
             return;
         }
@@ -255,7 +265,7 @@ impl Engine<'_> {
             return;
         }
         rounds.checked = Instant::now();
-        match census(&mut self.tree, &mut self.activity, self.last, Signals::UnderWay) {
+        match census(&mut self.tree, self.thread_events.as_ref(), self.last, Signals::UnderWay) {
             Census::Asleep => (rounds.asleep, rounds.awake) = (rounds.asleep + 1, 0),
             Census::Awake(tid) => {
                 (self.last, rounds.asleep, rounds.awake) = (tid, 0, rounds.awake + 1)

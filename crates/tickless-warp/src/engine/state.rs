@@ -2,7 +2,6 @@
 
 use super::clock::VirtualClock;
 use super::timer::{Timer, TimerId};
-use crate::asleep::Activity;
 use crate::deadlines::Deadlines;
 use crate::options::{Ended, Note, Options};
 use crate::page::patch::Functions;
@@ -10,6 +9,7 @@ use crate::report::Log;
 use crate::sys::events::Handling;
 use crate::sys::notices::Listener;
 use crate::sys::ptrace::{self, Registers};
+use crate::sys::thread_events::ThreadEvents;
 use crate::tree::{Signals, State, Tree};
 use libc::pid_t;
 use std::collections::HashMap;
@@ -33,12 +33,12 @@ pub(crate) struct Engine<'a> {
     pub(crate) clock: VirtualClock,
     pub(crate) deadlines: Deadlines<Due>,
     pub(crate) tree: Tree,
-    /// How the activity of threads is counted.
-    pub(crate) activity: Activity,
     /// The vDSO's functions that are replaced; `None` where the kernel maps no vDSO.
     pub(crate) functions: Option<Functions>,
     /// The descriptor on which notices of the filter arrive; `None` where all waits are traced.
     pub(crate) listener: Option<Listener>,
+    /// Wakeups and sleeps of the threads; `None` where the kernel allows no eBPF programs.
+    pub(crate) thread_events: Option<ThreadEvents>,
     pub(crate) handling: Handling,
     pub(crate) root: pid_t,
     /// How the program itself has ended, while other processes that it started still run.

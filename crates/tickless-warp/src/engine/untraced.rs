@@ -1,18 +1,20 @@
-//! Untraced waits, with the kernel's own timeout: one that begins leads to a notice, its end to
-//! nothing.
+//! Untraced waits, with the kernel's own timeout: one that begins leads to a notice or, where an
+//! eBPF program follows the sleeps of threads, to nothing, and so does its end.
 //!
 //! A busy server makes many waits with a timeout, nearly all of which end by an event. While the
 //! clock flows as real time does, the kernel's timeout is right, so the call is made as it is. The
 //! tracer records the deadline. When the clock has jumped to the deadline, the tracer interrupts
 //! the call, if the thread is still in it, and gives it the result of a timeout.
 //!
-//! A wait that has ended is noticed at the next event of its thread, or by a census, before the
-//! clock jumps.
+//! A wait that has begun without a notice, and one that has ended, is noticed by a census, before
+//! the clock jumps.
 
 use super::state::{Due, Engine, arguments};
 use super::waits::{ERESTARTSYS, is_interrupted, write_remaining};
-use crate::asleep::{UntracedWait, untraced_wait};
+use crate::asleep::{UntracedWait, untraced_wait, waiting_call};
+use crate::filter::WITH_NUMBERS;
 use crate::options::{Options, Pace};
+use crate::sys::events::clock;
 use crate::sys::notices::{Answer, Notice};
 use crate::sys::{memory, ptrace};
 use crate::timeout::{Endless, TimedCall, When, timed_call};
@@ -42,12 +44,69 @@ impl Engine<'_> {
         {
             let deadline = self.clock.now().saturating_add(ns);
             let key = self.deadlines.arm(deadline, Due::Wait(tid));
-            thread.untraced = Some(Untraced { call, number, ip, args, deadline, key });
+            let (expiry, was_asleep) = (None, false);
+            thread.untraced =
+                Some(Untraced { call, number, ip, args, deadline, key, expiry, was_asleep });
         }
         self.last = tid;
         if let Some(listener) = &self.listener {
             listener.answer(&notice, Answer::MakeCall);
         }
+    }
+
+    /// Whether untraced waits begin without a notice.
+    pub(crate) fn hides_waits(&self) -> bool {
+        self.thread_events.is_some() && flows(self.options)
+    }
+
+    /// Arms the deadlines of waits that have begun without a notice. Called when all threads are
+    /// asleep, so that each has the expiry of the wait in which it is.
+    pub(crate) fn find_waits(&mut self) {
+        let fell_asleep = std::mem::take(&mut self.tree.fell_asleep);
+        let Some(events) = self.thread_events.as_ref().filter(|_| self.hides_waits()) else {
+            return;
+        };
+        let (now, kernels_now) = (self.clock.now(), clock(libc::CLOCK_MONOTONIC));
+        let mut found = Vec::new();
+        for tid in fell_asleep {
+            let Some(thread) = self.tree.threads.get_mut(&tid) else { continue };
+            let Some((number, ip, args)) = waiting_call(thread) else { continue };
+            let expiry = events.expiry(tid);
+            let lasts = |wait: Untraced| {
+                wait.is_at(number, ip, args) && (wait.expiry.is_none() || wait.expiry == expiry)
+            };
+            if thread.untraced.is_some_and(lasts) {
+                continue;
+            }
+            if let Some(key) = thread.untraced.take().and_then(|wait| wait.key) {
+                self.deadlines.cancel(key);
+            }
+            // An interrupted poll(2) is repeated under another number.
+            let is_poll = number == libc::SYS_restart_syscall;
+            let number = if is_poll { libc::SYS_poll } else { number };
+            let call = timed_call(number, args, |_| None);
+            let Some(call) = call.filter(|_| WITH_NUMBERS.contains(&number)) else { continue };
+            let When::After(timeout) = call.when else { continue };
+            let left = expiry.map_or(timeout, |at| at.saturating_sub(kernels_now));
+            let (deadline, key, was_asleep) = (now.saturating_add(left), None, false);
+            found.push((
+                tid,
+                Untraced { call, number, ip, args, deadline, key, expiry, was_asleep },
+            ));
+        }
+        found.sort_by_key(|(_, wait)| wait.deadline);
+        for (tid, mut wait) in found {
+            wait.key = self.deadlines.arm(wait.deadline, Due::Wait(tid));
+            if let Some(thread) = self.tree.threads.get_mut(&tid) {
+                thread.untraced = Some(wait);
+            }
+        }
+    }
+
+    /// Returns whether an untraced wait may be the last one that a thread began.
+    fn is_last(&self, tid: pid_t, wait: &Untraced) -> bool {
+        let expiry = || self.thread_events.as_ref()?.expiry(tid);
+        wait.expiry.is_none() || expiry() == wait.expiry
     }
 
     /// Returns whether a wait is answered at its deadline instead of being made. The kernel takes
@@ -63,12 +122,16 @@ impl Engine<'_> {
     pub(crate) fn interrupt_untraced(&mut self, tid: pid_t, key: Key) {
         /// When to check again whether a thread that runs is in its wait.
         const CHECK_NS: u64 = 1_000_000;
+        let Some(thread) = self.tree.threads.get(&tid) else { return };
+        let is_last = thread.untraced.is_some_and(|wait| self.is_last(tid, &wait));
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         let progress = untraced_wait(thread);
         let Some(wait) = thread.untraced.as_mut().filter(|wait| wait.key == Some(key)) else {
             return;
         };
         match progress {
+            UntracedWait::Lasts if !is_last => thread.untraced = None,
+
             UntracedWait::Ended => thread.untraced = None,
             UntracedWait::Unknown => {
                 let again = self.clock.now().saturating_add(CHECK_NS);
@@ -77,9 +140,14 @@ impl Engine<'_> {
             UntracedWait::Lasts => {
                 wait.key = None;
                 // A process that is stopped gets the result when it continues.
+                wait.was_asleep = true;
                 if matches!(thread.state, State::Free) {
                     self.last = tid;
-                    ptrace::interrupt(tid);
+                    let interrupt = || ptrace::interrupt(tid);
+                    match &self.thread_events {
+                        Some(events) => wait.was_asleep = events.is_woken_by(tid, interrupt),
+                        None => interrupt(),
+                    }
                 }
             }
         }
@@ -90,6 +158,7 @@ impl Engine<'_> {
     pub(crate) fn end_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         let Some(wait) = thread.untraced.take_if(|wait| wait.key.is_none()) else { return };
+        let is_last = self.is_last(tid, &wait);
         let Some(mut registers) = ptrace::registers(tid) else { return };
         let number = registers.orig_rax.cast_signed() as c_long;
         let result = registers.rax.cast_signed();
@@ -98,7 +167,10 @@ impl Engine<'_> {
         if !is_interrupted(result) || result == ERESTARTSYS {
             return;
         }
-        if wait.is_at(number, registers.rip, arguments(&registers)) {
+        // A thread that was awake has begun another wait, and one that was about to sleep in
+        // another wait has another expiry by now.
+        let is_this = wait.expiry.is_none() || (wait.was_asleep && is_last);
+        if is_this && wait.is_at(number, registers.rip, arguments(&registers)) {
             registers.rax = wait.call.timed_out.cast_unsigned();
         } else if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
             // The thread has begun another wait, which no signal has interrupted: repeat it.

@@ -1,6 +1,6 @@
 //! Every call that waits for a time, and every clock.
 
-use crate::harness::{inside, takes, warp};
+use crate::harness::{inside, inside_namespace, takes, warp};
 use libc::{c_int, c_long, timespec};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn spec(seconds: i64) -> timespec {
     timespec { tv_sec: seconds, tv_nsec: 0 }
@@ -112,6 +112,47 @@ fn inside_two_waits() {
             }
             drop(ping);
         });
+    }
+}
+
+#[test]
+fn a_wait_with_the_arguments_of_the_one_before_has_its_own_deadline() {
+    inside("calls::inside_equal_waits");
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_equal_waits() {
+    let (mut near, mut far) = UnixStream::pair().unwrap();
+    let fd = far.as_raw_fd();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut at = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // Unused arguments are zero, too, so that the two waits look alike.
+            let mut poll =
+                || unsafe { libc::syscall(libc::SYS_poll, &raw mut at, 1, 100, 0, 0, 0) };
+            assert_eq!(poll(), 1);
+            far.read_exact(&mut [0]).unwrap();
+            assert_eq!(takes("the second poll", 0.1, poll), 0);
+        });
+        // The clock jumps, so the deadline of the first wait is known.
+        std::thread::sleep(Duration::from_millis(20));
+        near.write_all(&[0]).unwrap();
+        // That deadline comes while this thread runs, so no census finds that the wait has ended.
+        let start = Instant::now();
+        while start.elapsed().as_millis() < 200 {}
+    });
+}
+
+/// Where no eBPF program can be loaded, as in a namespace of processes, notices tell of waits.
+#[test]
+fn waits_lead_to_notices_in_a_namespace_of_processes() {
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can make a namespace, and without root there is no eBPF");
+        return;
+    }
+    for test in ["polls", "two_waits", "equal_waits"] {
+        inside_namespace(&format!("calls::inside_{test}"));
     }
 }
 

@@ -47,7 +47,10 @@ fn newest(folder: &Path) -> SystemTime {
 
 /// Runs `warp` with these words. Its end by [`LIMIT`] ends the tree too.
 pub(crate) fn warp<S: AsRef<OsStr>>(words: &[S]) -> Done {
-    let mut command = Command::new(warp_program());
+    run(Command::new(warp_program()), words)
+}
+
+fn run<S: AsRef<OsStr>>(mut command: Command, words: &[S]) -> Done {
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut streams: [Box<dyn Read + Send>; 2] =
@@ -80,9 +83,20 @@ pub(crate) fn shell(script: &str) -> Done {
 
 /// Runs one of the ignored tests of this program in virtual time.
 pub(crate) fn inside(test: &str) -> Done {
+    run_inside(Command::new(warp_program()), test)
+}
+
+/// As [`inside`], in a namespace of processes of its own.
+pub(crate) fn inside_namespace(test: &str) -> Done {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(warp_program());
+    run_inside(unshare, test)
+}
+
+fn run_inside(command: Command, test: &str) -> Done {
     let own = std::env::current_exe().unwrap();
     let own = own.to_str().unwrap();
-    let done = warp(&[own, "--exact", test, "--ignored", "--nocapture"]);
+    let done = run(command, &[own, "--exact", test, "--ignored", "--nocapture"]);
     assert!(done.status.success(), "{test}\n{}\n{}", done.out, done.err);
     assert!(done.out.contains("1 passed"), "{}", done.out);
     done

@@ -1,0 +1,156 @@
+//! How often each thread is woken, and when its sleep with a timeout will end, by two eBPF
+//! programs. Needs root, and Linux 5.5.
+#![expect(unsafe_code, reason = "the layout of the programs' map")]
+
+use super::bpf::Programs;
+use super::events::clock;
+use libc::pid_t;
+use std::fs;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The compiled `bpf/threads.bpf.c`; `ci/bpf.sh` compiles the source again and compares.
+static OBJECT: &[u8] = include_bytes!("../../bpf/threads.bpf.o");
+/// Threads whose numbers are equal modulo this share a count, and of their sleeps the last one is
+/// stored.
+const SLOTS: usize = 65_536;
+const TASK_WORDS: usize = 2_048;
+
+#[repr(C)]
+struct Sleep {
+    thread: AtomicU64,
+    /// The kernel's structure of the thread, which identifies it.
+    task: AtomicU64,
+    expiry: AtomicU64,
+}
+
+/// The entry of the programs' map.
+#[repr(C)]
+struct Entry {
+    sleeps: [Sleep; SLOTS],
+    wakes: [AtomicU32; SLOTS],
+    /// The number of the tracer's thread.
+    tracer: AtomicU64,
+    /// The thread that the tracer may wake now, by its structure.
+    target: AtomicU64,
+    /// How often the tracer has woken such a thread.
+    target_wakes: AtomicU64,
+    thread_at: AtomicU64,
+    task: [AtomicU32; TASK_WORDS],
+}
+
+/// Follows all threads of the machine, until it is dropped.
+pub(crate) struct ThreadEvents(Programs<Entry>);
+
+impl ThreadEvents {
+    /// Loads the programs for a tracer, the calling thread, and checks that they see this thread's
+    /// own sleep and wakeup. Takes some 2 ms. `None` where the kernel refuses the programs, or
+    /// where its structures differ.
+    pub(crate) fn start() -> Option<ThreadEvents> {
+        // The kernel knows threads by their numbers in the outermost namespace, whose inode is
+        // fixed.
+        const OUTERMOST: &str = "pid:[4026531836]";
+        if fs::read_link("/proc/self/ns/pid").ok()?.to_str() != Some(OUTERMOST) {
+            return None;
+        }
+        // SAFETY: `Entry` has the layout of the map's entry.
+        let events = ThreadEvents(unsafe { Programs::attach(OBJECT) }?);
+        // SAFETY: takes and returns numbers only.
+        let own = unsafe { libc::gettid() };
+        events.0.entry().tracer.store(u64::from(own.cast_unsigned()), Ordering::Release);
+        events.sleep_is_seen(own)?;
+        events.0.entry().thread_at.store(events.thread_at(own)?, Ordering::Release);
+        let before = events.wakes(own);
+        events.sleep_is_seen(own)?;
+        (events.wakes(own) == before + 1).then_some(events)
+    }
+
+    /// Finds the place of a thread's number in its structure, by this thread's own: behind it is
+    /// the number of the process.
+    fn thread_at(&self, own: pid_t) -> Option<u64> {
+        let words = self.0.entry().task.each_ref().map(|word| word.load(Ordering::Acquire));
+        let wanted = [own.cast_unsigned(), std::process::id()];
+        let at = words.windows(2).position(|pair| pair == wanted)?;
+        Some((at * size_of::<u32>()) as u64)
+    }
+
+    /// Sleeps. `None` if the program has not stored the end of the sleep.
+    fn sleep_is_seen(&self, own: pid_t) -> Option<()> {
+        const SLEEP: Duration = Duration::from_micros(20);
+        let time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP.subsec_nanos().into() };
+        let before = clock(libc::CLOCK_MONOTONIC);
+        // SAFETY: the kernel reads one structure.
+        unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+        let after = clock(libc::CLOCK_MONOTONIC);
+        let expected = before + SLEEP.as_nanos() as u64..=after;
+        self.expiry(own).filter(|expiry| expected.contains(expiry)).map(|_| ())
+    }
+
+    /// Returns how often a thread has been woken, modulo 2^32. The count rises before the thread
+    /// can run.
+    pub(crate) fn wakes(&self, tid: pid_t) -> u64 {
+        u64::from(self.0.entry().wakes[slot(tid)].load(Ordering::Acquire))
+    }
+
+    /// Returns when a thread's last sleep with a timeout will end or would have ended, by the
+    /// kernel's `CLOCK_MONOTONIC`. `None` if that is not known.
+    pub(crate) fn expiry(&self, tid: pid_t) -> Option<u64> {
+        let sleep = &self.0.entry().sleeps[slot(tid)];
+        let is_its = sleep.thread.load(Ordering::Acquire) == u64::from(tid.cast_unsigned());
+        is_its.then(|| sleep.expiry.load(Ordering::Acquire))
+    }
+
+    /// Calls a function that may wake a thread which has slept with a timeout. Returns whether it
+    /// has: the thread was asleep then, or about to be.
+    pub(crate) fn is_woken_by(&self, tid: pid_t, wake: impl FnOnce()) -> bool {
+        let Entry { sleeps, target, target_wakes, .. } = self.0.entry();
+        target.store(sleeps[slot(tid)].task.load(Ordering::Acquire), Ordering::Release);
+        let before = target_wakes.load(Ordering::Acquire);
+        wake();
+        target_wakes.load(Ordering::Acquire) != before
+    }
+}
+
+fn slot(tid: pid_t) -> usize {
+    tid.cast_unsigned() as usize % SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn wakeups_and_the_end_of_a_sleep_are_seen() {
+        let Some(events) = ThreadEvents::start() else {
+            eprintln!("skipped: no eBPF programs here, or this is not the outermost namespace");
+            return;
+        };
+        let minute = Duration::from_secs(60).as_nanos() as u64;
+        let (send, receive) = mpsc::channel();
+        let before = clock(libc::CLOCK_MONOTONIC);
+        let sleeper = thread::spawn(move || {
+            // SAFETY: takes and returns numbers only.
+            send.send(unsafe { libc::gettid() }).unwrap();
+            thread::park_timeout(Duration::from_nanos(minute));
+        });
+        let tid = receive.recv().unwrap();
+        let sleeps = |expiry| expiry >= before + minute;
+        while !events.expiry(tid).is_some_and(sleeps) {
+            thread::yield_now();
+        }
+        // The thread may still be about to sleep.
+        let state = || fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap();
+        while state().starts_with("running") {
+            thread::yield_now();
+        }
+        let wakes = events.wakes(tid);
+        assert!(!events.is_woken_by(tid, || {}));
+        assert!(!events.is_woken_by(tid, || drop(thread::spawn(|| {}))), "another thread");
+        assert_eq!(events.wakes(tid), wakes);
+        assert!(events.is_woken_by(tid, || sleeper.thread().unpark()));
+        assert_eq!(events.wakes(tid), wakes + 1);
+        sleeper.join().unwrap();
+    }
+}
