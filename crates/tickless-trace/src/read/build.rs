@@ -1,4 +1,4 @@
-//! Builds an [`Event`](super::Event) from the printed values of its fields.
+//! Reads the printed values of an event's fields, from which [`Event`](super::Event) is built.
 //!
 //! A field that every kernel prints is required. A field that only some kernels print has a value
 //! for "not printed". This distinguishes a line that was cut off, which is an error, from a line of
@@ -7,148 +7,109 @@
 use tickless_core::time::CpuId;
 
 use super::event::{EventKind, Jiffy};
-use super::fields::{fields, find, hex, number, signed};
+use super::fields::{fields, find, hex, signed};
 use super::names::Names;
 use super::prefix;
 use super::problem::Cause;
 use super::value::FieldType;
 
-/// The largest number of fields that are read of an event.
-const FIELDS_MAX: usize = 7;
-
-/// The printed values of an event's fields, which are read one after the other.
+/// The text of an event, of which the values of fields are read.
 pub(super) struct Reading<'a, 'n> {
-    kind: EventKind,
-    values: [Option<&'a [u8]>; FIELDS_MAX],
+    pub(super) kind: EventKind,
+    text: &'a [u8],
+    /// The keys and values in the text.
+    fields: Vec<(&'a [u8], &'a [u8])>,
     cpu: CpuId,
     names: &'n mut Names,
-    next: usize,
 }
 
-/// The indices of the fields of [`EventKind::TimerStart`] from which other fields are computed.
-const EXPIRES: usize = 1;
-const FLAGS: usize = 5;
-const TIMEOUT: usize = 6;
-
 impl<'a, 'n> Reading<'a, 'n> {
-    /// Finds the values of an event's fields in its text. Some events have a form without names.
-    pub(super) fn of_text(
+    pub(super) fn new(
         kind: EventKind,
         text: &'a [u8],
         cpu: CpuId,
         names: &'n mut Names,
-    ) -> Result<Reading<'a, 'n>, Cause> {
-        let mut read = Reading { kind, values: [None; FIELDS_MAX], cpu, names, next: 0 };
-        let known = kind.fields();
-        if known.is_empty() {
-            return Ok(read);
-        }
-        if kind == EventKind::WriteMsr {
-            read.write_msr(text)?;
-            return Ok(read);
-        }
-        for (key, word) in fields(text) {
-            if let Some(at) = known.iter().position(|name| name.as_bytes() == key) {
-                read.values[at] = Some(word);
-            }
-        }
-        if read.values.iter().all(Option::is_none) {
-            match kind {
-                EventKind::SchedSwitch => read.trace_cmd_switch(text),
-                EventKind::SchedWakeup => read.trace_cmd_wakeup(text),
-                _ => {}
-            }
-        }
-        Ok(read)
+    ) -> Reading<'a, 'n> {
+        // More than most events have, so that this allocates once.
+        let mut of_text = Vec::with_capacity(8);
+        of_text.extend(fields(text));
+        Reading { kind, text, fields: of_text, cpu, names }
     }
 
-    fn set(&mut self, name: &str, value: Option<&'a [u8]>) {
-        if let Some(at) = self.kind.fields().iter().position(|field| *field == name) {
-            self.values[at] = value;
-        }
+    /// Returns a printed value: the last one, since the name of a task may look like another field.
+    fn field(&self, name: &str) -> Option<&'a [u8]> {
+        let mut fields = self.fields.iter().rev();
+        fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
     }
 
-    /// Reads the text of `write_msr`: `6e0, value 63299eb1457`, with ` #GP` if the write failed.
-    fn write_msr(&mut self, text: &'a [u8]) -> Result<(), Cause> {
-        let missing = Cause::MissingField { event: self.kind, field: "value" };
-        let comma = find(text, b", value ").ok_or(missing)?;
-        self.set("msr", Some(&text[..comma]));
-        self.set("val", text[comma + 8..].split(|&byte| byte == b' ').next());
-        Ok(())
-    }
-
-    /// Reads trace-cmd's own form of a `sched_switch`, `comm:7 [120] S ==> swapper:0 [120]`.
-    fn trace_cmd_switch(&mut self, text: &'a [u8]) {
-        if let Some(arrow) = find(text, b" ==> ") {
-            self.set("next_pid", pid_before_priority(&text[arrow + 5..]));
-        }
-    }
-
-    /// Reads trace-cmd's own form of a `sched_wakeup`, `comm:7 [120] CPU:000`.
-    fn trace_cmd_wakeup(&mut self, text: &'a [u8]) {
-        self.set("pid", pid_before_priority(text));
-        if let Some(at) = find(text, b" CPU:") {
-            self.set("target_cpu", Some(&text[at + 5..]));
-        }
-    }
-
-    pub(super) fn kind(&self) -> EventKind {
-        self.kind
-    }
-
-    /// Reads the next field; `None` if it was not recorded, since only some kernels have it.
-    pub(super) fn optional<T: FieldType>(&mut self) -> Result<Option<T>, Cause> {
-        self.next += 1;
-        self.read(self.next - 1, T::read)
-    }
-
-    /// Reads the next field. If it was not recorded, returns the value of its type for "not
-    /// recorded" (`FieldType::missing`), or an error if the type has no such value.
-    pub(super) fn required<T: FieldType>(&mut self) -> Result<T, Cause> {
-        let value = self.optional()?.or_else(|| T::missing(self.cpu));
-        value.ok_or_else(|| self.missing(self.next - 1))
-    }
-
-    /// Reads the field at a place by `read`. `None` if the event does not have the field.
-    fn read<T>(
+    /// Reads a field by the kernel's name for it; `None` if it was not recorded, since only some
+    /// kernels have it.
+    pub(super) fn optional<T: FieldType>(
         &mut self,
-        at: usize,
-        read: impl FnOnce(&[u8], &mut Names) -> Option<T>,
+        name: &'static str,
     ) -> Result<Option<T>, Cause> {
-        let Some(word) = self.values[at] else { return Ok(None) };
-        let (event, field) = (self.kind(), self.kind().fields()[at]);
-        read(word, self.names).map(Some).ok_or(Cause::UnreadableField { event, field })
+        let value = self.field(name).or_else(|| self.of_trace_cmd(name));
+        let Some(word) = value else { return Ok(None) };
+        T::read(word, self.names).map(Some).ok_or(self.unreadable(name))
     }
 
-    fn missing(&self, at: usize) -> Cause {
-        Cause::MissingField { event: self.kind(), field: self.kind().fields()[at] }
+    /// Reads a field. If it was not recorded, returns the value of its type for "not recorded"
+    /// (`FieldType::missing`), or an error if the type has no such value.
+    pub(super) fn required<T: FieldType>(&mut self, name: &'static str) -> Result<T, Cause> {
+        let value = self.optional(name)?.or_else(|| T::missing(self.cpu));
+        value.ok_or(self.missing(name))
+    }
+
+    fn missing(&self, field: &'static str) -> Cause {
+        Cause::MissingField { event: self.kind, field }
+    }
+
+    fn unreadable(&self, field: &'static str) -> Cause {
+        Cause::UnreadableField { event: self.kind, field }
+    }
+
+    /// Finds a value in trace-cmd's own forms of two events, which have no names of fields:
+    /// `comm:7 [120] S ==> swapper:0 [120]` and `comm:7 [120] CPU:000`.
+    fn of_trace_cmd(&self, name: &str) -> Option<&'a [u8]> {
+        let after = |mark: &[u8]| Some(&self.text[find(self.text, mark)? + mark.len()..]);
+        match (self.kind, name) {
+            (EventKind::SchedSwitch, _) => pid_before_priority(after(b" ==> ")?),
+            (EventKind::SchedWakeup, "pid") => pid_before_priority(self.text),
+            (EventKind::SchedWakeup, _) => after(b" CPU:"),
+            _ => None,
+        }
     }
 
     /// Computes the jiffies at which a wheel timer was started from the expiry and the timeout.
     pub(super) fn jiffies_at_start(&mut self) -> Result<Jiffy, Cause> {
-        self.next += 1;
-        let expires = self.read(EXPIRES, |expires, _| number(expires))?;
-        let timeout = self.read(TIMEOUT, |timeout, _| signed(timeout))?;
-        let times = expires.zip(timeout).ok_or_else(|| self.missing(TIMEOUT))?;
-        Ok(jiffies_now(times.0, times.1))
+        let Jiffy(expires) = self.required("expires")?;
+        let timeout = self.field("timeout").ok_or(self.missing("timeout"))?;
+        let timeout = signed(timeout).ok_or(self.unreadable("timeout"))?;
+        Ok(jiffies_now(expires, timeout))
     }
 
-    /// Reads a hexadecimal number without prefix.
-    pub(super) fn hex(&mut self) -> Result<u64, Cause> {
-        self.next += 1;
-        let at = self.next - 1;
-        self.read(at, |word, _| hex(word))?.ok_or_else(|| self.missing(at))
+    /// Splits the text of `write_msr`: `6e0, value 63299eb1457`, with ` #GP` if the write failed.
+    fn msr_and_value(&self) -> Result<(u64, u64), Cause> {
+        let comma = find(self.text, b", value ").ok_or(self.missing("value"))?;
+        let value = self.text[comma + 8..].split(|&byte| byte == b' ').next();
+        let value = value.and_then(hex).ok_or(self.unreadable("val"))?;
+        let register = hex(&self.text[..comma]).ok_or(self.unreadable("msr"))?;
+        Ok((register, value))
     }
 
-    pub(super) fn small_hex(&mut self) -> Result<u32, Cause> {
-        let unreadable = Cause::UnreadableField { event: self.kind(), field: "msr" };
-        u32::try_from(self.hex()?).map_err(|_| unreadable)
+    pub(super) fn msr_value(&mut self) -> Result<u64, Cause> {
+        Ok(self.msr_and_value()?.1)
+    }
+
+    pub(super) fn msr_register(&mut self) -> Result<u32, Cause> {
+        let (register, _) = self.msr_and_value()?;
+        u32::try_from(register).map_err(|_| self.unreadable("msr"))
     }
 
     /// Reads the CPU to whose base a wheel timer was added. Older kernels print it only in the
     /// lowest bits of the flags.
     pub(super) fn base_at_start(&mut self) -> Result<CpuId, Cause> {
-        let base = self.required()?;
+        let base = self.required("cpu")?;
         let raw = self.raw_timer_flags();
         Ok(raw.and_then(|raw| prefix::cpu_id(raw & 0x3_ffff)).unwrap_or(base))
     }
@@ -157,8 +118,7 @@ impl<'a, 'n> Reading<'a, 'n> {
     pub(super) fn is_deferrable(&mut self) -> Result<bool, Cause> {
         // Linux include/linux/timer.h.
         const DEFERRABLE: u64 = 1 << 19;
-        self.next += 1;
-        let letters = self.values[FLAGS].unwrap_or_default();
+        let letters = self.field("flags").unwrap_or_default();
         Ok(match self.raw_timer_flags() {
             Some(raw) => raw & DEFERRABLE != 0,
             None => letters.split(|&byte| byte == b'|').any(|letter| letter == b"D"),
@@ -168,7 +128,7 @@ impl<'a, 'n> Reading<'a, 'n> {
     /// Returns the number in which the kernel keeps the CPU and the flags of a wheel timer. Older
     /// kernels print it (`0x00300001`).
     fn raw_timer_flags(&self) -> Option<u64> {
-        self.values[FLAGS]?.strip_prefix(b"0x").and_then(hex)
+        self.field("flags")?.strip_prefix(b"0x").and_then(hex)
     }
 }
 

@@ -36,14 +36,14 @@ pub enum Family {
     Queue,
 }
 
-/// Reads the next field of an event. A field that only some kernels record has `or` and an earlier
-/// field, whose value it gets if it was not recorded; or it has `by` and the method that reads it.
+/// Reads a field of an event. A field that only some kernels record has `or` and an earlier field,
+/// whose value it gets if it was not recorded; or it has `by` and the method that reads it.
 macro_rules! read_field {
-    ($reading:ident) => {
-        $reading.required()?
+    ($reading:ident $name:literal) => {
+        $reading.required($name)?
     };
-    ($reading:ident or $earlier:ident) => {
-        $reading.optional()?.unwrap_or($earlier)
+    ($reading:ident $name:literal or $earlier:ident) => {
+        $reading.optional($name)?.unwrap_or($earlier)
     };
     ($reading:ident by $reader:path) => {
         $reader($reading)?
@@ -56,8 +56,8 @@ macro_rules! events {
         $(#[$doc:meta])*
         $kind:ident $name:literal $({ $(
             $(#[$field_doc:meta])*
-            $field:ident: $type:ty = $word:literal $(or $earlier:ident)? $(by $reader:path)?,
-        )* })? $(+ $more:literal)?
+            $field:ident: $type:ty = $($word:literal)? $(or $earlier:ident)? $(by $reader:path)?,
+        )* })?
     )*) => {
         /// Something that the kernel recorded.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,11 +78,11 @@ macro_rules! events {
 
             /// Reads the fields in the order of their declaration.
             pub(super) fn read(reading: &mut Reading<'_, '_>) -> Result<Event, Cause> {
-                Ok(match reading.kind() {
+                Ok(match reading.kind {
                     $(EventKind::$kind => {
                         $($(
                             let $field: $type =
-                                read_field!(reading $(or $earlier)? $(by $reader)?);
+                                read_field!(reading $($word)? $(or $earlier)? $(by $reader)?);
                         )*)?
                         Event::$kind $({ $($field),* })?
                     })*
@@ -95,10 +95,6 @@ macro_rules! events {
 
             pub fn name(self) -> &'static str {
                 match self { $(EventKind::$kind => $name,)* }
-            }
-
-            pub(super) fn fields(self) -> &'static [&'static str] {
-                match self { $(EventKind::$kind => &[$($($word,)*)? $($more)?],)* }
             }
 
             pub(super) fn from_name(name: &[u8]) -> Option<EventKind> {
@@ -114,20 +110,20 @@ macro_rules! events {
 }
 
 // The most frequent kinds come first, because `from_name` compares names in this order. Behind each
-// field is the kernel's name for it.
+// field is the kernel's name for it, or the method that reads it.
 events! {
     TimerStart "timer_start" {
         timer: TimerAddr = "timer",
         /// The requested expiry, before the wheel rounds it up to a bucket.
         expires: Jiffy = "expires",
         /// The kernel's jiffies at this moment: `expires` minus the printed timeout.
-        now: Jiffy = "" by Reading::jiffies_at_start,
+        now: Jiffy = by Reading::jiffies_at_start,
         function: NameId = "function",
         /// The CPU on whose wheel the timer was queued. Another CPU may have queued it there.
-        base: CpuId = "cpu" by Reading::base_at_start,
+        base: CpuId = by Reading::base_at_start,
         /// Whether the timer does not wake an idle CPU, but fires once the CPU is awake anyway.
-        is_deferrable: bool = "flags" by Reading::is_deferrable,
-    } + "timeout"
+        is_deferrable: bool = by Reading::is_deferrable,
+    }
     /// A wheel timer was removed from its bucket: it was cancelled, or is about to be restarted or
     /// to expire.
     TimerCancel "timer_cancel" { timer: TimerAddr = "timer", }
@@ -156,8 +152,8 @@ events! {
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
         /// The value that was written: TSC cycles if `register` is [`TSC_DEADLINE_REGISTER`].
-        value: u64 = "val" by Reading::hex,
-        register: u32 = "msr" by Reading::small_hex,
+        value: u64 = by Reading::msr_value,
+        register: u32 = by Reading::msr_register,
     }
     /// The CPU switched to another task. The record's `pid` is the task that it left.
     SchedSwitch "sched_switch" {
@@ -224,31 +220,19 @@ impl Event {
         }
     }
 
-    pub fn timer(&self) -> Option<TimerAddr> {
+    /// Returns the timer that this event is of.
+    pub fn timer(&self) -> Option<(Family, TimerAddr)> {
         match *self {
             Event::TimerInit { timer }
             | Event::TimerStart { timer, .. }
             | Event::TimerCancel { timer }
             | Event::TimerExpireEntry { timer, .. }
-            | Event::TimerExpireExit { timer }
-            | Event::HrtimerSetup { timer, .. }
+            | Event::TimerExpireExit { timer } => Some((Family::Wheel, timer)),
+            Event::HrtimerSetup { timer, .. }
             | Event::HrtimerStart { timer, .. }
             | Event::HrtimerCancel { timer }
             | Event::HrtimerExpireEntry { timer, .. }
-            | Event::HrtimerExpireExit { timer } => Some(timer),
-            _ => None,
-        }
-    }
-}
-
-impl EventKind {
-    /// Returns the family of timers that this kind of event concerns. A trace without any such
-    /// event cannot be replayed.
-    pub fn family(self) -> Option<Family> {
-        // Only events of timers begin with the timer's address.
-        match self.fields().first() {
-            Some(&"timer") => Some(Family::Wheel),
-            Some(&"hrtimer") => Some(Family::Queue),
+            | Event::HrtimerExpireExit { timer } => Some((Family::Queue, timer)),
             _ => None,
         }
     }

@@ -19,13 +19,6 @@ pub struct Header {
     pub(super) overwritten: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Remark {
-    /// The line can be ignored: it is empty, a known remark, or part of a stack trace.
-    Ignored,
-    EventsLost(Option<u64>),
-}
-
 impl Header {
     pub(super) fn comment(&mut self, line: &[u8]) {
         let text = line.trim_ascii_start().trim_ascii_end();
@@ -66,23 +59,19 @@ impl Header {
         }
     }
 
-    /// Reads a line that neither begins with `#` nor has an event; `None` if no tool prints it.
-    pub(super) fn remark(&mut self, line: &[u8]) -> Option<Remark> {
-        let text = line.trim_ascii();
-        if let Some(lost) = lost_events(text) {
-            return Some(Remark::EventsLost(lost));
-        }
+    /// Reads a line that neither begins with `#` nor has an event, nor marks lost events. Returns
+    /// whether a tool prints such lines: empty ones, remarks, and parts of a stack trace.
+    pub(super) fn remark(&mut self, text: &[u8]) -> bool {
         if let Some(cpus) = text.strip_prefix(b"cpus=") {
             self.names_tool = true;
             self.cpus = cpu_count(cpus).or(self.cpus);
-            return Some(Remark::Ignored);
+            return true;
         }
-        let is_remark = text.is_empty()
+        text.is_empty()
             || text.starts_with(b"version = ")
             || text.starts_with(b"=>")
             || text.starts_with(b"CPU") && text.ends_with(b" is empty")
-            || is_perf_stack_line(text);
-        is_remark.then_some(Remark::Ignored)
+            || is_perf_stack_line(text)
     }
 }
 

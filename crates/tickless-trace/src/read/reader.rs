@@ -6,7 +6,7 @@ use tickless_core::time::{CpuId, Ns};
 use super::build::Reading;
 use super::event::{Event, EventKind};
 use super::fields::printable;
-use super::header::{Header, Remark, lost_events};
+use super::header::{Header, lost_events};
 use super::names::Names;
 use super::open::{Line, Lines};
 use super::prefix::{self, Prefix};
@@ -27,13 +27,7 @@ pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, Unusable> 
             Line::TooLong => reader.skip(Cause::LineTooLong),
         }
     }
-    let is_gzip = lines.is_gzip;
-    reader.finish(path, lines.error.map(|error| ReadFailure { error, is_gzip }))
-}
-
-struct ReadFailure {
-    error: io::Error,
-    is_gzip: bool,
+    reader.finish(path, lines)
 }
 
 #[derive(Default)]
@@ -90,8 +84,8 @@ impl Reader {
             return self.unknown_event(prefix);
         };
         let &Prefix { task, cpu, context, time, text, .. } = prefix;
-        let reading = Reading::of_text(kind, text, cpu, &mut self.names);
-        let event = match reading.and_then(|mut reading| Event::read(&mut reading)) {
+        let mut reading = Reading::new(kind, text, cpu, &mut self.names);
+        let event = match Event::read(&mut reading) {
             Ok(event) => event,
             Err(cause) => return self.skip(cause),
         };
@@ -138,10 +132,11 @@ impl Reader {
     /// A line without an event may be a remark of the tracer, for example about lost events.
     fn no_event(&mut self, text: &[u8], cause: Cause) {
         self.has_nul |= text.contains(&0);
-        match self.header.remark(text) {
-            Some(Remark::Ignored) => {}
-            Some(Remark::EventsLost(lost)) => self.lose(lost),
-            None => self.skip(cause),
+        let text = text.trim_ascii();
+        if let Some(lost) = lost_events(text) {
+            self.lose(lost);
+        } else if !self.header.remark(text) {
+            self.skip(cause);
         }
     }
 
@@ -180,15 +175,15 @@ impl Reader {
     }
 
     fn has_timer_event(&self) -> bool {
-        self.records.iter().any(|record| record.event.kind().family().is_some())
+        self.records.iter().any(|record| record.event.timer().is_some())
     }
 
-    fn finish(mut self, path: &str, failure: Option<ReadFailure>) -> Result<Trace, Unusable> {
+    fn finish(mut self, path: &str, lines: Lines<'_>) -> Result<Trace, Unusable> {
         if !self.has_timer_event() {
-            return Err(self.unusable(path, failure));
+            return Err(self.unusable(path, lines));
         }
-        if let Some(ReadFailure { error, is_gzip }) = &failure {
-            self.note(match (is_gzip, error.kind()) {
+        if let Some(error) = &lines.error {
+            self.note(match (lines.is_gzip, error.kind()) {
                 (true, io::ErrorKind::UnexpectedEof) => Cause::GzipCut,
                 (true, _) => Cause::GzipDamaged,
                 (false, _) => Cause::ReadFailed,
@@ -202,7 +197,7 @@ impl Reader {
         }
         self.remove_far_times();
         if !self.has_timer_event() {
-            return Err(self.unusable(path, failure));
+            return Err(self.unusable(path, lines));
         }
         self.note_unsound();
         self.note_header(found);
@@ -320,10 +315,10 @@ impl Reader {
         events
     }
 
-    fn unusable(self, path: &str, failure: Option<ReadFailure>) -> Unusable {
-        match failure {
-            Some(ReadFailure { error, is_gzip: true }) => Unusable::BrokenGzip(error),
-            Some(ReadFailure { error, is_gzip: false }) => Unusable::Read(error),
+    fn unusable(self, path: &str, lines: Lines<'_>) -> Unusable {
+        match lines.error {
+            Some(error) if lines.is_gzip => Unusable::BrokenGzip(error),
+            Some(error) => Unusable::Read(error),
             None if self.has_nul => Unusable::NotText,
             None => {
                 let first = self.problems.messages(path).next();

@@ -4,7 +4,7 @@
 //! another time. These checks find what no kernel can have recorded.
 
 use super::Record;
-use super::event::{EventKind, TimerAddr};
+use super::event::{EventKind, Family, TimerAddr};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use tickless_core::time::CpuId;
@@ -124,7 +124,7 @@ pub(super) fn pairs(records: &[Record]) -> Pairs {
     }
     // For each CPU, the entries whose exits have not come yet, the innermost last: (index in
     // `PAIRS`, timer).
-    let mut open: HashMap<CpuId, Vec<(usize, Option<TimerAddr>)>> = HashMap::new();
+    let mut open: HashMap<CpuId, Vec<(usize, Option<(Family, TimerAddr)>)>> = HashMap::new();
     let mut began: HashSet<(CpuId, usize)> = HashSet::new();
     let mut pairs = Pairs::default();
     for record in records {

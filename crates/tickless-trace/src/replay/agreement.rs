@@ -1,6 +1,6 @@
 //! Compares a replay under the kernel's own policy with what the kernel did.
 
-use super::engine::Outcome;
+use super::engine::PolicyResult;
 use super::policy::ReplayPolicy;
 use super::script::Script;
 use super::summary::Recorded;
@@ -74,41 +74,39 @@ impl Measure {
         let inside = recorded.abs_diff(replayed) as f64 <= most;
         Measure { measure, recorded, replayed, inside }
     }
+
+    fn off_percent(&self) -> f64 {
+        (self.replayed as f64 - self.recorded as f64) / self.recorded as f64 * 100.0
+    }
 }
 
-#[derive(Clone, Copy)]
-struct Counted {
-    writes: u64,
-    interrupts: Option<(u64, u64)>,
-    expirations: u64,
-}
-
-impl Counted {
-    /// Returns each count of this recording beside that of a replay. The last argument of
-    /// `Measure::new` is what a difference is a percentage of.
-    fn measures(&self, outcome: &Outcome) -> Vec<Measure> {
-        let &Counted { writes, interrupts, expirations } = self;
+impl Recorded {
+    /// Returns each recorded count beside that of a replay. The last argument of `Measure::new` is
+    /// what a difference is a percentage of.
+    fn measures(&self, writes: u64, replayed: &PolicyResult) -> Vec<Measure> {
         let mut measures =
-            vec![Measure::new("device_writes", writes, outcome.device.writes, writes)];
-        if let Some((interrupts, spurious)) = interrupts {
+            vec![Measure::new("device_writes", writes, replayed.device_writes, writes)];
+        if let Some((interrupts, spurious)) = self.timer_interrupts.zip(self.spurious_interrupts) {
             let new = |name, recorded, replayed| Measure::new(name, recorded, replayed, interrupts);
-            measures.push(new("wakeups", interrupts, outcome.device.events));
-            measures.push(new("spurious_wakeups", spurious, outcome.device.spurious));
+            measures.push(new("wakeups", interrupts, replayed.wakeups));
+            measures.push(new("spurious_wakeups", spurious, replayed.spurious_wakeups));
         }
-        let fired = outcome.expirations;
-        measures.push(Measure::new("expirations", expirations, fired, expirations));
+        let (expired, fired) = (self.expirations, replayed.expirations);
+        measures.push(Measure::new("expirations", expired, fired, expired));
         measures
     }
+}
 
-    fn off_percent(&self, outcome: &Outcome) -> f64 {
-        (outcome.device.writes as f64 - self.writes as f64) / self.writes as f64 * 100.0
-    }
-
+impl Comparison {
     /// Judges whether another policy fits the recording better than the kernel's policy does.
-    fn compare(&self, kernel: &[Measure], other: &Outcome, uncertain: u64) -> Comparison {
-        let others = self.measures(other);
+    fn new(
+        policy: &'static str,
+        kernel: &[Measure],
+        others: &[Measure],
+        uncertain: u64,
+    ) -> Comparison {
         let (mut differs_by, mut differs_in) = (0, kernel[0].measure);
-        for (one, two) in kernel.iter().zip(&others) {
+        for (one, two) in kernel.iter().zip(others) {
             let apart = one.replayed.abs_diff(two.replayed);
             if apart > differs_by {
                 (differs_by, differs_in) = (apart, one.measure);
@@ -117,13 +115,13 @@ impl Counted {
         let off = |measures: &[Measure]| -> u64 {
             measures.iter().map(|measure| measure.recorded.abs_diff(measure.replayed)).sum()
         };
-        let verdict = match (off(kernel), off(&others)) {
+        let verdict = match (off(kernel), off(others)) {
             _ if differs_by <= uncertain => Verdict::CannotTell,
             (kernel, other) if other + uncertain < kernel => Verdict::FitsBetter,
             (kernel, other) if kernel + uncertain < other => Verdict::RuledOut,
             _ => Verdict::CannotTell,
         };
-        let (policy, off_percent) = (other.policy.name(), self.off_percent(other));
+        let off_percent = others[0].off_percent();
         Comparison { policy, off_percent, differs_in, differs_by, verdict }
     }
 }
@@ -142,40 +140,35 @@ impl Agreement {
         }
     }
 
-    /// Compares the outcomes under all policies with what was recorded; `None` if no device writes
-    /// were recorded, or the kernel's policy was not replayed. `spurious` is the number of recorded
-    /// interrupts that expired no timer.
+    /// Compares the results under all policies with what was recorded; `None` if no device writes
+    /// were recorded, or the kernel's policy was not replayed.
     pub(super) fn new(
         trace: &Trace,
         script: &Script,
         recorded: &Recorded,
-        spurious: Option<u64>,
-        outcomes: &[Outcome],
+        results: &[PolicyResult],
     ) -> Option<Agreement> {
-        let counted = Counted {
-            writes: recorded.device_writes?,
-            interrupts: recorded.timer_interrupts.zip(spurious),
-            expirations: recorded.expirations,
+        let writes = recorded.device_writes?;
+        let policy = Agreement::policy_of(trace).name();
+        let result = results.iter().find(|result| result.policy == policy)?;
+        let uncertain = result.inferred_writes + script.unknown_cancels + trace.dropped_events;
+        let measures = recorded.measures(writes, result);
+        let off_percent = measures[0].off_percent();
+        let compare = |other: &PolicyResult| {
+            let others = recorded.measures(writes, other);
+            Comparison::new(other.policy, &measures, &others, uncertain)
         };
-        let policy = Agreement::policy_of(trace);
-        let outcome = outcomes.iter().find(|outcome| outcome.policy == policy)?;
-        let off_percent = counted.off_percent(outcome);
-        let uncertain = outcome.inferred_writes + script.unknown_cancels + trace.dropped_events;
-        let measures = counted.measures(outcome);
-        let others: Vec<Comparison> = outcomes
-            .iter()
-            .filter(|other| other.policy != policy)
-            .map(|other| counted.compare(&measures, other, uncertain))
-            .collect();
+        let others: Vec<Comparison> =
+            results.iter().filter(|other| other.policy != policy).map(compare).collect();
         let damage: Vec<String> =
             trace.problems.damage().map(|problem| problem.message(&trace.path)).collect();
         let agrees = damage.is_empty()
             && measures.iter().all(|measure| measure.inside)
             && others.iter().all(|other| other.verdict != Verdict::FitsBetter);
         Some(Agreement {
-            policy: policy.name(),
-            recorded: counted.writes,
-            replayed: outcome.device.writes,
+            policy,
+            recorded: writes,
+            replayed: result.device_writes,
             off_percent,
             inside: off_percent.abs() <= AGREEMENT_PERCENT,
             measures,

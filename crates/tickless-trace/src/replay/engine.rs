@@ -8,11 +8,12 @@
 //! - In an event that the kernel did not have, callbacks do nothing. In particular they restart no
 //!   timer, so one pass over the timers that are due suffices.
 
-use super::lateness::Lateness;
+use super::lateness::{Lateness, Quantiles};
 use super::platform::ReplayPlatform;
 use super::policy::{DEFERRED_MAX, ReplayPolicy};
 use super::script::{Item, ItemKind, Op, Script, Start, Turn, tick};
 use crate::read::{Family, Trace};
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,17 +28,22 @@ use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::{DeviceCounts, HandlerEnd, Limits};
 use tickless_core::time::{CpuId, Ns, Tick, Window};
 
-#[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) policy: ReplayPolicy,
-    pub(super) device: DeviceCounts,
+#[derive(Debug, Serialize)]
+pub struct PolicyResult {
+    pub policy: &'static str,
+    pub device_writes: u64,
     /// Device writes of inferred operations (those without a record), not counted above.
-    pub(super) inferred_writes: u64,
-    pub(super) expirations: u64,
+    pub inferred_writes: u64,
+    pub wakeups: u64,
+    pub expirations: u64,
+    pub spurious_wakeups: u64,
     /// Timers that fired before their earliest expiry. Must be 0.
-    pub(super) early: u64,
-    pub(super) late: Lateness,
+    pub early: u64,
+    pub lateness_ns: Quantiles,
+    pub wheel_lateness_ns: Option<Quantiles>,
+    pub queue_lateness_ns: Option<Quantiles>,
     /// Events of devices whose CPU was idle. Counted only with [`OtherTicks`].
+    #[serde(skip)]
     pub(super) idle_wakeups: u64,
 }
 
@@ -61,7 +67,7 @@ pub(super) fn run(
     trace: &Trace,
     policy: ReplayPolicy,
     ticks: Option<OtherTicks<'_>>,
-) -> Outcome {
+) -> PolicyResult {
     let settings = policy.set(Settings {
         tick: ticks.map_or_else(|| tick(trace), |ticks| ticks.length),
         push_out: PushOut::Eager,
@@ -85,7 +91,7 @@ pub(super) fn run(
     }
     engine.follow_idle(script.ends);
     engine.deliver_due(script.ends);
-    engine.outcome(policy, &before)
+    engine.result(policy, &before)
 }
 
 struct Engine<'s> {
@@ -388,7 +394,7 @@ impl<'s> Engine<'s> {
     }
 
     /// Counts what the devices did since `before`, without what inferred operations caused.
-    fn outcome(self, policy: ReplayPolicy, before: &[DeviceCounts]) -> Outcome {
+    fn result(self, policy: ReplayPolicy, before: &[DeviceCounts]) -> PolicyResult {
         let after = self.devices();
         let views = (0..).map(CpuId).take(after.len()).filter_map(|cpu| self.bases.view(cpu));
         let expirations = views.map(|view| view.counts.fired).sum();
@@ -396,8 +402,19 @@ impl<'s> Engine<'s> {
         let per_cpu = (after.iter().zip(before).zip(&inferred))
             .map(|((after, before), inferred)| after.since(*before).since(*inferred));
         let device = per_cpu.fold(DeviceCounts::default(), DeviceCounts::plus);
-        let inferred_writes = inferred.iter().map(|inferred| inferred.writes).sum();
-        Outcome { policy, device, inferred_writes, expirations, early, late, idle_wakeups }
+        PolicyResult {
+            policy: policy.name(),
+            device_writes: device.writes,
+            inferred_writes: inferred.iter().map(|inferred| inferred.writes).sum(),
+            wakeups: device.events,
+            expirations,
+            spurious_wakeups: device.spurious,
+            early,
+            lateness_ns: late.of_all().unwrap_or_default(),
+            wheel_lateness_ns: late.of(Family::Wheel),
+            queue_lateness_ns: late.of(Family::Queue),
+            idle_wakeups,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! All results of a replay, and what the trace recorded.
 
 use super::agreement::Agreement;
-use super::engine::{self, Outcome};
+use super::engine::{self, PolicyResult};
 use super::lateness::Quantiles;
 use super::overlap::{self, Overlap};
 use super::policy::ReplayPolicy;
@@ -54,20 +54,9 @@ pub struct Recorded {
     pub expirations: u64,
     pub wheel_lateness_ns: Option<Quantiles>,
     pub queue_lateness_ns: Option<Quantiles>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct PolicyResult {
-    pub policy: &'static str,
-    pub device_writes: u64,
-    pub inferred_writes: u64,
-    pub wakeups: u64,
-    pub expirations: u64,
-    pub spurious_wakeups: u64,
-    pub early: u64,
-    pub lateness_ns: Quantiles,
-    pub wheel_lateness_ns: Option<Quantiles>,
-    pub queue_lateness_ns: Option<Quantiles>,
+    /// How many timer interrupts expired no timer; `None` if the trace does not show it.
+    #[serde(skip)]
+    pub(super) spurious_interrupts: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -105,7 +94,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
     };
     let wanted = |policy: &ReplayPolicy| policies.contains(policy) || compared.contains(policy);
     let replayed: Vec<_> = ReplayPolicy::ALL.into_iter().filter(wanted).collect();
-    let outcomes = replay(trace, &script, &replayed);
+    let mut results = replay(trace, &script, &replayed);
     let [wheel, queue] = script.counts;
     let operations = OperationCounts {
         start: wheel.start + queue.start,
@@ -114,9 +103,11 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         wheel,
         queue,
     };
-    let requested = outcomes.iter().filter(|outcome| policies.contains(&outcome.policy));
+    let agreement = Agreement::new(trace, &script, &recorded, &results);
+    let notes = notes(&script, &results);
+    results.retain(|result| policies.iter().any(|policy| policy.name() == result.policy));
     Summary {
-        agreement: Agreement::new(trace, &script, &recorded, spurious(trace), &outcomes),
+        agreement,
         trace: TraceFacts {
             file: trace.path.clone(),
             kernel: trace.header.kernel.clone(),
@@ -125,7 +116,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
             hz: trace.hz.map(|hz| hz.value),
             recorded,
         },
-        policies: requested.map(result).collect(),
+        policies: results,
         ticks: Vec::new(),
         cancelled_percent: operations.all().cancelled_percent(),
         operations,
@@ -138,34 +129,19 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         inferred_operations: script.inferred,
         unplaced_starts: script.unplaced,
         inference: inference == Inference::On,
-        notes: notes(&script, &outcomes),
+        notes,
     }
 }
 
-fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Outcome> {
+fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<PolicyResult> {
     thread::scope(|scope| {
         let start = |&policy| scope.spawn(move || engine::run(script, trace, policy, None));
         let threads: Vec<_> = policies.iter().map(start).collect();
-        let outcome = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
+        let result = |thread: thread::ScopedJoinHandle<'_, PolicyResult>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        threads.into_iter().map(outcome).collect()
+        threads.into_iter().map(result).collect()
     })
-}
-
-fn result(outcome: &Outcome) -> PolicyResult {
-    PolicyResult {
-        policy: outcome.policy.name(),
-        device_writes: outcome.device.writes,
-        inferred_writes: outcome.inferred_writes,
-        wakeups: outcome.device.events,
-        expirations: outcome.expirations,
-        spurious_wakeups: outcome.device.spurious,
-        early: outcome.early,
-        lateness_ns: outcome.late.of_all().unwrap_or_default(),
-        wheel_lateness_ns: outcome.late.of(Family::Wheel),
-        queue_lateness_ns: outcome.late.of(Family::Queue),
-    }
 }
 
 /// Returns how many timer interrupts of the trace expired no timer; `None` if it does not show it.
@@ -198,20 +174,20 @@ fn recorded(trace: &Trace, script: &Script) -> Recorded {
         expirations: script.counts.iter().map(|family| family.expire).sum(),
         wheel_lateness_ns: script.late.of(Family::Wheel),
         queue_lateness_ns: script.late.of(Family::Queue),
+        spurious_interrupts: spurious(trace),
     }
 }
 
-fn notes(script: &Script, outcomes: &[Outcome]) -> Vec<String> {
+fn notes(script: &Script, results: &[PolicyResult]) -> Vec<String> {
     let mut notes = Vec::new();
     if script.inferred > 0 {
-        let writes = |outcome: &Outcome| {
-            format!("{} under {}", outcome.inferred_writes, outcome.policy.name())
-        };
+        let writes =
+            |result: &PolicyResult| format!("{} under {}", result.inferred_writes, result.policy);
         notes.push(format!(
             "operations without a record, inferred where the record contradicts itself without \
              them: {} (--no-inference replays without). What they write is not counted: {}",
             script.inferred,
-            outcomes.iter().map(writes).collect::<Vec<_>>().join(", ")
+            results.iter().map(writes).collect::<Vec<_>>().join(", ")
         ));
     }
     if !script.has_interrupts {

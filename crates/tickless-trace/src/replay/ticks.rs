@@ -8,7 +8,7 @@ use super::agreement::Agreement;
 use super::engine::{self, OtherTicks};
 use super::lateness::Quantiles;
 use super::script::{self, Inference};
-use crate::read::{Family, Hz, Trace};
+use crate::read::{Hz, Trace};
 use serde::Serialize;
 use tickless_core::time::Tick;
 
@@ -39,15 +39,15 @@ pub fn other_ticks(trace: &Trace, inference: Inference, rates: &[u32]) -> Option
         let Some(length) = Tick::new(Hz { value: hz }.tick().to_duration()) else { continue };
         for stopped in [true, false] {
             let ticks = OtherTicks { length, stop: stopped, turns: &turns };
-            let outcome = engine::run(&script, trace, policy, Some(ticks));
+            let result = engine::run(&script, trace, policy, Some(ticks));
             results.push(TickResult {
                 hz,
                 stopped,
-                policy: policy.name(),
-                device_writes: outcome.device.writes,
-                wakeups: outcome.device.events,
-                idle_wakeups: outcome.idle_wakeups,
-                wheel_lateness_ns: outcome.late.of(Family::Wheel),
+                policy: result.policy,
+                device_writes: result.device_writes,
+                wakeups: result.wakeups,
+                idle_wakeups: result.idle_wakeups,
+                wheel_lateness_ns: result.wheel_lateness_ns,
             });
         }
     }

@@ -1,6 +1,6 @@
 //! Damaged traces: a message shows file, line and cause, and the rest is used.
 
-use crate::support::{SAMPLES, all, data, random, sample_text};
+use crate::support::{SAMPLES, all, data, parsed, random, sample_text};
 use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -18,10 +18,6 @@ const LOST_6: &str = "CPU:0 [LOST 6 EVENTS]\n";
 
 fn parse(text: impl AsRef<[u8]>) -> Result<Trace, TraceError> {
     Trace::parse("t.txt", text.as_ref())
-}
-
-fn parsed(text: impl AsRef<[u8]>) -> Trace {
-    parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The only message of a trace that has one event and `damage` in its third line.

@@ -1,6 +1,6 @@
 //! The text of each tool is read as the same events.
 
-use crate::support::{data_path, parsed, sample_path, sample_text};
+use crate::support::{data_path, parsed, sample_text};
 use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::read::{
@@ -89,9 +89,9 @@ fn perf_prints_systems_and_no_flags() {
     assert_eq!((was_armed, expires), (Some(false), soft_expires));
 }
 
-fn ftrace(lines: &[&str]) -> Trace {
-    let text = format!("# tracer: nop\n{}\n", lines.join("\n"));
-    Trace::parse("inline", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+fn ftrace(lines: &[impl AsRef<str>]) -> Trace {
+    let lines = lines.iter().map(|line| format!("{}\n", line.as_ref()));
+    parsed("# tracer: nop\n".to_string() + &lines.collect::<String>())
 }
 
 #[test]
@@ -163,8 +163,7 @@ fn hz_is_found_from_the_wheel() {
             let at = step * 1_700_000;
             wheel_start(50_000_000_000 + at, 4_295_000_000 + at / tick - step % 3 / 2)
         });
-        let lines: Vec<String> = readings.collect();
-        let trace = ftrace(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        let trace = ftrace(&readings.collect::<Vec<_>>());
         assert_eq!(u64::from(trace.hz.unwrap().value), hz);
         let clock = trace.jiffies.unwrap();
         let begin = clock.time(Jiffy(4_295_000_000)).0;
@@ -182,7 +181,7 @@ fn a_lone_reading_does_not_place_jiffies() {
     let good = format!("# HZ=250\n{}\n", lines.join("\n"));
     lines.push(wheel_start(50_040_000_000, 900_000));
     let bad = format!("# HZ=250\n{}\n", lines.join("\n"));
-    let placed = |text: &str| Trace::parse("t", text.as_bytes()).unwrap().jiffies.unwrap();
+    let placed = |text: &str| parsed(text).jiffies.unwrap();
     assert_eq!(placed(&good), placed(&bad));
     assert_eq!(placed(&good).time(Jiffy(5_001)), Ns(50_004_000_000));
 }
@@ -196,7 +195,7 @@ fn every_base_is_among_the_cpus() {
         "cpu_idle: state=1 cpu_id=3",
     ] {
         let event = format!(" a-1 [000] .....  1.000000: {event}");
-        assert_eq!(ftrace(&[&event, " a-1 [000] .....  1.0: timer_init: timer=1"]).cpus, 4);
+        assert_eq!(ftrace(&[&*event, " a-1 [000] .....  1.0: timer_init: timer=1"]).cpus, 4);
     }
 }
 
@@ -211,7 +210,7 @@ fn a_short_trace_takes_hz_from_the_tick() {
         )
     };
     let lines = [line(7_003_333_333), line(7_006_666_666), line(7_016_666_665)];
-    let trace = ftrace(&lines.each_ref().map(String::as_str));
+    let trace = ftrace(&lines);
     let hz = trace.hz.unwrap();
     assert_eq!((hz.value, hz.tick()), (300, Ns(3_333_333)));
 }
@@ -260,10 +259,6 @@ fn real_recordings_of_the_tools_replay() {
     assert!(pairs.clone().all(|(one, other)| one.cpu == other.cpu));
 }
 
-fn nginx() -> Trace {
-    Trace::read(&sample_path("nginx")).unwrap_or_else(|error| panic!("{error}"))
-}
-
 #[test]
 fn every_event_is_read_as_its_kind() {
     let text = sample_text("nginx");
@@ -272,7 +267,7 @@ fn every_event_is_read_as_its_kind() {
         let name = line.split(": ").nth(1).unwrap();
         *counted.entry(name).or_default() += 1;
     }
-    let trace = nginx();
+    let trace = parsed(&text);
     for &kind in EventKind::ALL {
         let want = counted.remove(kind.name()).unwrap_or(0);
         assert_eq!(trace.count(kind), want, "{}", kind.name());
@@ -283,7 +278,8 @@ fn every_event_is_read_as_its_kind() {
 
 #[test]
 fn the_header_and_the_clocks_are_found() {
-    let trace = nginx();
+    let text = sample_text("nginx");
+    let trace = parsed(&text);
     assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
     assert_eq!(trace.header.kernel.as_deref(), Some("6.18.44-fc-v595"));
     let hz = trace.hz.unwrap();
@@ -300,7 +296,6 @@ fn the_header_and_the_clocks_are_found() {
     assert!(trace.problems.find(&cause).is_some());
     assert_eq!(trace.dropped_events, 0);
     // HZ and the time of jiffies are found without the header's line.
-    let text = sample_text("nginx").replace("HZ=250", "");
-    let without = Trace::parse("no HZ", text.as_bytes()).unwrap();
+    let without = parsed(text.replace("HZ=250", ""));
     assert_eq!((without.hz, without.jiffies), (trace.hz, trace.jiffies));
 }

@@ -53,8 +53,8 @@ pub fn replay_with(text: &str, inference: Inference) -> Summary {
     summarise(&parsed(text), &ReplayPolicy::DEFAULT, inference)
 }
 
-pub fn parsed(text: &str) -> Trace {
-    Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+pub fn parsed(text: impl AsRef<[u8]>) -> Trace {
+    Trace::parse("t.txt", text.as_ref()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Returns the next random number of 31 bits.

@@ -151,8 +151,8 @@ pub(super) fn tick(trace: &Trace) -> Tick {
 impl Script {
     fn new(trace: &Trace, clocks: &clocks::Clocks, families: Vec<Family>) -> Script {
         let has_interrupts = trace.count(EventKind::LocalTimerEntry) > 0;
-        let mut families_seen = trace.records.iter().map(|record| record.event.kind().family());
-        let has_queue = families_seen.any(|family| family == Some(Family::Queue));
+        let mut timers = trace.records.iter().filter_map(|record| record.event.timer());
+        let has_queue = timers.any(|(family, _)| family == Family::Queue);
         let time = |record: Option<&Record>| {
             record.map_or(Ns::ZERO, |record| clocks.replay_time(record.time))
         };

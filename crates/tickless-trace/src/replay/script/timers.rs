@@ -22,8 +22,9 @@ impl Timers {
         let mut numbers: HashMap<(Family, TimerAddr), u32> = HashMap::new();
         let mut families = Vec::new();
         let mut number = |record: &Record| {
-            let timer = record.event.kind().family().zip(record.event.timer());
-            let (Some(timer), false) = (timer, is_exit(&record.event)) else { return NONE };
+            let (Some(timer), false) = (record.event.timer(), is_exit(&record.event)) else {
+                return NONE;
+            };
             *numbers.entry(timer).or_insert_with(|| {
                 families.push(timer.0);
                 families.len() as u32 - 1
