@@ -77,16 +77,13 @@ impl Watch {
     }
 }
 
-/// Starts timers and measures their latencies for this long. Returns also the result of `start`.
-pub fn measured<T>(
-    run: Duration,
-    start: impl FnOnce(&Arc<Mutex<Recorder>>) -> T,
-) -> (Latencies, T) {
+/// Starts timers and measures their latencies for this long. Keeps the result of `start` until then.
+pub fn measured<T>(run: Duration, start: impl FnOnce(&Arc<Mutex<Recorder>>) -> T) -> Latencies {
     let recorder = Recorder::shared();
-    let started = start(&recorder);
+    let _started = start(&recorder);
     let watch = Watch::warmed_up(&recorder);
     std::thread::sleep(run);
-    (watch.finish(&recorder), started)
+    watch.finish(&recorder)
 }
 
 /// Measures the latencies of so many timers, which a thread drives until it is asked to stop.
@@ -97,7 +94,7 @@ pub fn measured_in_thread(
 ) -> Latencies {
     let stop = &AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (latencies, _) = measured(run, |recorder| {
+        let latencies = measured(run, |recorder| {
             let recorder = Arc::clone(recorder);
             scope.spawn(move || drive(count, &recorder, stop))
         });

@@ -5,18 +5,6 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-#[derive(Debug)]
-pub struct Machine {
-    date: String,
-    cpu: String,
-    cpus: usize,
-    kernel: String,
-    clock: String,
-    load: String,
-    peers: Vec<String>,
-    missing: Vec<String>,
-}
-
 /// The peers whose versions are in the lock file.
 const PEERS: &[&str] = &[
     "tokio",
@@ -29,36 +17,27 @@ const PEERS: &[&str] = &[
     "leaky-bucket",
 ];
 
-impl Machine {
-    pub fn here(foreign: Option<&Path>) -> Machine {
-        let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        let load = first_line("/proc/loadavg");
-        let peers = PEERS.iter().filter_map(|name| locked(name));
-        Machine {
-            date: today(),
-            cpu: cpu_name(),
-            cpus: crate::affinity::remember(),
-            kernel: first_line("/proc/sys/kernel/osrelease"),
-            clock: first_line(clock),
-            load: load.split(' ').next().unwrap_or_default().to_string(),
-            peers: peers.chain(foreign::versions(foreign)).collect(),
-            missing: foreign::missing(foreign),
-        }
+/// Describes both, in the words of the page. Call it when the run begins, because of the load.
+pub fn describe(foreign: Option<&Path>) -> String {
+    let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let load = first_line("/proc/loadavg");
+    let peers = PEERS.iter().filter_map(|name| locked(name)).chain(foreign::versions(foreign));
+    let mut text = format!(
+        "Measured on {}: {}, {} CPUs, Linux {}, clock source {}, load {} when the run began. \
+         Peers: {}; `std` of Rust {}.\n",
+        today(),
+        cpu_name(),
+        crate::affinity::remember(),
+        first_line("/proc/sys/kernel/osrelease"),
+        first_line(clock),
+        load.split(' ').next().unwrap_or_default(),
+        peers.collect::<Vec<_>>().join(", "),
+        env!("CARGO_PKG_RUST_VERSION"),
+    );
+    for peer in foreign::missing(foreign) {
+        let _ = writeln!(text, "\nNot built: {peer}.");
     }
-
-    pub fn markdown(&self) -> String {
-        let Machine { date, cpu, cpus, kernel, clock, load, peers, missing } = self;
-        let mut text = format!(
-            "Measured on {date}: {cpu}, {cpus} CPUs, Linux {kernel}, clock source {clock}, load \
-             {load} when the run began. Peers: {}; `std` of Rust {}.\n",
-            peers.join(", "),
-            env!("CARGO_PKG_RUST_VERSION"),
-        );
-        for peer in missing {
-            let _ = writeln!(text, "\nNot built: {peer}.");
-        }
-        text
-    }
+    text
 }
 
 fn locked(name: &str) -> Option<String> {

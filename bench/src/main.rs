@@ -10,8 +10,6 @@ mod cases;
 mod effort;
 mod latency;
 mod machine;
-#[expect(unsafe_code, reason = "malloc_trim of the C library")]
-mod memory;
 mod peers;
 mod random;
 mod report;
@@ -22,8 +20,7 @@ mod web;
 use cases::{CASES, Case, Choice, Section};
 use clap::Parser;
 use effort::Effort;
-use machine::Machine;
-use report::Report;
+use report::Table;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -68,14 +65,14 @@ fn main() -> ExitCode {
         only => only.iter().any(|only| is(case.0, only)),
     };
     let cases = CASES.iter().filter(wanted).collect();
-    let report = run(
+    let (_, text) = run(
         &effort,
         cases,
         &Choice { peer: options.peer.clone(), foreign: options.foreign.clone() },
     );
-    print!("{}", report.markdown());
+    print!("{text}");
     let Some(page) = &options.markdown else { return ExitCode::SUCCESS };
-    match put_between(page, marks(options.section), &report.markdown()) {
+    match put_between(page, marks(options.section), &text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -88,10 +85,11 @@ fn is(id: &str, only: &str) -> bool {
     id.eq_ignore_ascii_case(only)
 }
 
-fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> Report {
-    let machine = Machine::here(choice.foreign.as_deref());
+/// Returns the tables of these cases, and the text of the page.
+fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> (Vec<Table>, String) {
+    let machine = machine::describe(choice.foreign.as_deref());
     // Start the libraries' threads before this thread is pinned, because they inherit its CPUs.
-    peers::async_io_timer::warm_up();
+    peers::sleepers::warm_up();
     peers::timeout::TIMERS.now();
     tickless::future::now();
     affinity::pin(0);
@@ -105,9 +103,8 @@ fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> Report {
         }
     }
     tables.sort_by_key(|table| CASES.iter().rposition(|case| table.case.starts_with(case.0)));
-    let unit_ns = sample::unit();
-    let targets = targets::judge(&tables, unit_ns);
-    Report { machine, unit_ns, tables, targets }
+    let text = report::markdown(&machine, &tables, sample::unit());
+    (tables, text)
 }
 
 fn put_between(path: &Path, [begin, end]: [&str; 2], tables: &str) -> Result<(), String> {
@@ -141,9 +138,8 @@ mod tests {
     /// Goal: every case keeps working. Method: run it, tiny; its own assertions decide.
     #[test]
     fn every_case_runs() {
-        let report = run(&Effort::TINY, CASES.iter().collect(), &Choice::default());
-        assert!(report.tables.len() >= CASES.len());
-        let text = report.markdown();
+        let (tables, text) = run(&Effort::TINY, CASES.iter().collect(), &Choice::default());
+        assert!(tables.len() >= CASES.len());
         for case in CASES {
             assert!(text.contains(&format!("### {}: ", case.0)), "{} is shown", case.0);
         }

@@ -1,16 +1,6 @@
-use crate::machine::Machine;
 use crate::sample::{Contender, Figure, Outcomes, interleave};
-use crate::targets::{self, Verdict};
+use crate::targets;
 use std::fmt::Write;
-
-#[derive(Debug)]
-pub struct Report {
-    pub machine: Machine,
-    /// An uncontended atomic add in the same run, ns.
-    pub unit_ns: Figure,
-    pub tables: Vec<Table>,
-    pub targets: Vec<Verdict>,
-}
 
 #[derive(Debug)]
 pub struct Table {
@@ -32,7 +22,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Cell {
     pub figure: Figure,
-    pub unit: String,
+    pub unit: &'static str,
 }
 
 /// A column: its name, its unit, and the part of an outcome that it shows.
@@ -50,11 +40,11 @@ impl Table {
         self.columns.len() - 1
     }
 
-    pub fn put(&mut self, row: &str, column: usize, unit: &str, figure: Option<Figure>) {
+    pub fn put(&mut self, row: &str, column: usize, unit: &'static str, figure: Option<Figure>) {
         let width = self.columns.len();
         let cells = &mut self.row(row).cells;
         cells.resize(cells.len().max(width), None);
-        cells[column] = figure.map(|figure| Cell { figure, unit: unit.to_string() });
+        cells[column] = figure.map(|figure| Cell { figure, unit });
     }
 
     pub fn put_all<T>(&mut self, columns: &[Column<T>], rows: &[Outcomes<T>]) {
@@ -145,7 +135,7 @@ impl Table {
 impl Cell {
     fn text(&self, unit: Figure) -> String {
         let Figure { median, least, most, samples } = self.figure;
-        let name = self.unit.as_str();
+        let name = self.unit;
         let value = if name == "ns" { number(median) } else { with_unit(median, name) };
         if samples < 2 {
             return value;
@@ -180,19 +170,18 @@ fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
-impl Report {
-    pub fn markdown(&self) -> String {
-        let Figure { median, least, most, .. } = self.unit_ns;
-        let mut text = format!("{}\n", self.machine.markdown());
-        let _ = writeln!(
-            text,
-            "A cell is the median of the samples, in ns unless it says otherwise, their least and \
-             most, and the median as a multiple of an uncontended atomic add, which took \
-             {median:.2} ns ({least:.2}..{most:.2}) in this run.\n"
-        );
-        for table in &self.tables {
-            let _ = write!(text, "\n{}", table.markdown(self.unit_ns));
-        }
-        text + &targets::markdown(&self.targets, self.unit_ns)
+/// Returns the text of the page. `unit` is an uncontended atomic add in the same run, in ns.
+pub fn markdown(machine: &str, tables: &[Table], unit: Figure) -> String {
+    let Figure { median, least, most, .. } = unit;
+    let mut text = format!("{machine}\n");
+    let _ = writeln!(
+        text,
+        "A cell is the median of the samples, in ns unless it says otherwise, their least and \
+         most, and the median as a multiple of an uncontended atomic add, which took \
+         {median:.2} ns ({least:.2}..{most:.2}) in this run.\n"
+    );
+    for table in tables {
+        let _ = write!(text, "\n{}", table.markdown(unit));
     }
+    text + &targets::markdown(tables, unit)
 }

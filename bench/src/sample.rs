@@ -27,10 +27,8 @@ impl Figure {
     }
 }
 
-pub struct Contender<'a> {
-    pub name: &'static str,
-    pub sample: Box<dyn FnMut() -> f64 + 'a>,
-}
+/// A name, and a function that takes a sample.
+pub type Contender<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
 
 static UNITS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
@@ -38,7 +36,6 @@ pub type Outcomes<T> = (&'static str, Vec<T>);
 
 /// Takes a sample of each contender in turn, and one of the unit, `repetitions` times.
 pub fn interleave(contenders: Vec<Contender<'_>>, repetitions: usize) -> Vec<Outcomes<f64>> {
-    let contenders = contenders.into_iter().map(|one| (one.name, one.sample)).collect();
     in_turn(contenders, repetitions, |_, sample| sample())
 }
 

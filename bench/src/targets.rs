@@ -54,59 +54,33 @@ const TARGETS: &[Target] = &[
     ("share of 100k idle timeouts", "W10", TICKLESS, "share, timed", 1.0),
 ];
 
-#[derive(Debug)]
-pub struct Verdict {
-    what: &'static str,
-    row: &'static str,
-    limit: f64,
-    measured: f64,
-    unit: String,
-    met: bool,
-    met_as_ratio: Option<bool>,
-}
-
-pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
-    let judged = TARGETS.iter().filter_map(|&(what, case, row, column, limit)| {
-        let of_case = tables.iter().filter(|table| table.case == case);
-        let mut cells = of_case.flat_map(|table| table.in_column(column));
-        let (_, cell) = cells.find(|(name, _)| *name == row)?;
-        let measured = cell.figure.median;
-        let ratio = (cell.unit == "ns").then(|| measured / unit.median <= limit / UNIT_NS);
-        Some(Verdict {
-            what,
-            row,
-            limit,
-            measured,
-            unit: cell.unit.clone(),
-            met: measured <= limit,
-            met_as_ratio: ratio,
-        })
-    });
-    judged.collect()
-}
-
-/// Returns the table of the page; empty without verdicts.
-pub fn markdown(verdicts: &[Verdict], unit: Figure) -> String {
-    if verdicts.is_empty() {
-        return String::new();
-    }
+/// Returns the table of the page; empty if no figure with a target was measured.
+pub fn markdown(tables: &[Table], unit: Figure) -> String {
     let mut text = String::from(
         "\n### Targets, met and missed\n\n\
          | | | limit | measured | met | as a ratio: limit | measured | met |\n\
          |---|---|--:|--:|---|--:|--:|---|\n",
     );
-    let yes_no = |met| if met { "yes" } else { "**no**" };
-    for Verdict { what, row, limit, measured, unit: name, met, met_as_ratio } in verdicts {
-        let (shown, met) = (number(*measured), yes_no(*met));
-        let _ =
-            write!(text, "| {what} | {row} | {} {name} | {shown} {name} | {met} |", number(*limit));
-        let ratios = (limit / UNIT_NS, measured / unit.median);
-        let _ = match met_as_ratio {
-            Some(met) => {
-                writeln!(text, " {:.1}x | {:.1}x | {} |", ratios.0, ratios.1, yes_no(*met))
+    let title = text.len();
+    let met = |measured, limit| if measured <= limit { "yes" } else { "**no**" };
+    for &(what, case, row, column, limit) in TARGETS {
+        let of_case = tables.iter().filter(|table| table.case == case);
+        let mut cells = of_case.flat_map(|table| table.in_column(column));
+        let Some((_, cell)) = cells.find(|(name, _)| *name == row) else { continue };
+        let (measured, name) = (cell.figure.median, cell.unit);
+        let (shown, is_met) = (number(measured), met(measured, limit));
+        let _ = write!(
+            text,
+            "| {what} | {row} | {} {name} | {shown} {name} | {is_met} |",
+            number(limit)
+        );
+        let (limit, measured) = (limit / UNIT_NS, measured / unit.median);
+        let _ = match name {
+            "ns" => {
+                writeln!(text, " {limit:.1}x | {measured:.1}x | {} |", met(measured, limit))
             }
-            None => writeln!(text, " | | |"),
+            _ => writeln!(text, " | | |"),
         };
     }
-    text
+    if text.len() == title { String::new() } else { text }
 }

@@ -12,9 +12,6 @@ use crate::web::trial::{Outcome, Trial, try_out};
 use rustix::process::{Resource, getrlimit};
 use std::time::Instant;
 
-/// The number of requests in flight here, and of connections in W12.
-pub const CONNECTIONS: usize = 64;
-
 pub const TICKLESS: &str = "**tickless**: `CoarseSleep`";
 const TOKIO: &str = "tokio: `Sleep`";
 
@@ -42,8 +39,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, timeouts) = effort.servers;
     let connections = timeouts.min(open_files() / 2);
     let simulated = timeouts - connections;
-    let (scene, outstanding) = (Scene::IdleOnly, CONNECTIONS);
-    let trial = Trial { scene, connections, outstanding, simulated, run };
+    let trial = Trial { scene: Scene::IdleOnly, connections, simulated, run };
     let servers: [Server; 3] =
         [(WITHOUT, try_out::<Nothing>), (TICKLESS, try_out::<Tickless>), (TOKIO, try_out::<Tokio>)];
     let outcomes = run_servers(&servers, &trial, repetitions, choice);

@@ -2,12 +2,11 @@
 
 use super::{Choice, short};
 use crate::effort::Effort;
-use crate::memory::bytes_resident;
 use crate::peers::tables;
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::Figure;
-use tickless_conformance::bytes_in_use;
+use tickless_conformance::{CountingAllocator, bytes_in_use};
 
 /// Rows whose timers equal those of the row above.
 const SAME: [&str; 2] = ["reads the clock", "in batches"];
@@ -40,3 +39,26 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     }
     vec![table]
 }
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Resident bytes after the allocator has returned its free memory; `None` if unreadable.
+fn bytes_resident() -> Option<f64> {
+    give_back();
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: f64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as f64)
+}
+
+#[cfg(target_env = "gnu")]
+fn give_back() {
+    unsafe extern "C" {
+        fn malloc_trim(keep: usize) -> std::ffi::c_int;
+    }
+    // SAFETY: it may be called at any time.
+    unsafe { malloc_trim(0) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn give_back() {}

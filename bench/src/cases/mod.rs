@@ -7,6 +7,7 @@ mod expiry;
 pub mod idle;
 mod lateness;
 mod limiter;
+#[expect(unsafe_code, reason = "malloc_trim of the C library")]
 mod memory;
 mod one_sleep;
 mod push_out;
@@ -68,7 +69,7 @@ impl Choice {
 }
 
 fn contender<'a>(name: &'static str, sample: impl FnMut() -> f64 + 'a) -> Contender<'a> {
-    Contender { name, sample: Box::new(sample) }
+    (name, Box::new(sample))
 }
 
 /// A contender in another language, whose count and sum show that it did the same work.

@@ -45,7 +45,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     );
     let most = affinity::remember().min(2);
     let all = (1..=most).flat_map(|threads| contenders(threads, &after, &timers, &runtime));
-    let wanted: Vec<_> = all.filter(|one| choice.wants(one.name)).collect();
+    let wanted: Vec<_> = all.filter(|(name, _)| choice.wants(name)).collect();
     let rows = wanted.len() / most;
     let samples = interleave(wanted, effort.repetitions);
     for (threads, of_these) in (1..).zip(samples.chunks(rows.max(1))) {

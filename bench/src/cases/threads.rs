@@ -67,7 +67,7 @@ fn run(
         let mut ask = foreign::lazily(program, kind, 0, effort.operations);
         contender(name, move || ask().ns)
     }));
-    contenders.retain(|contender| choice.wants(contender.name));
+    contenders.retain(|(name, _)| choice.wants(name));
     affinity::unpin();
     table.measure("ns per pair", contenders, effort.repetitions);
     affinity::pin(0);

@@ -1,7 +1,7 @@
 //! W12: a web server whose requests wait for timers: tokio's, and ours that its runtime drives.
 
 use super::Choice;
-use super::idle::{CONNECTIONS, Server, run_servers};
+use super::idle::{Server, run_servers};
 use crate::effort::Effort;
 use crate::report::{Column, Table};
 use crate::sample::in_turn_unpinned;
@@ -22,6 +22,8 @@ const LATE_COLUMNS: &[Column<[f64; 2]>] =
 
 const OURS: &str = "**tickless**";
 const THEIRS: &str = "tokio";
+
+const CONNECTIONS: usize = 64;
 
 /// The first two are in every table, the others in that of sleeps.
 const SERVERS: [Server; 4] = [
@@ -57,13 +59,7 @@ const SCENES: [(Scene, usize, &str, &str); 3] = [
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, _) = effort.servers;
-    let trial = |scene| Trial {
-        scene,
-        connections: CONNECTIONS,
-        outstanding: CONNECTIONS,
-        simulated: 0,
-        run,
-    };
+    let trial = |scene| Trial { scene, connections: CONNECTIONS, simulated: 0, run };
     let of_scene = |(scene, servers, title, about)| {
         let mut table = Table::new("W12", title, about);
         let outcomes = run_servers(&SERVERS[..servers], &trial(scene), repetitions, choice);

@@ -106,14 +106,13 @@ pub struct Answer {
     pub sum: u64,
 }
 
-pub struct Running {
+struct Running {
     child: Child,
     answers: BufReader<ChildStdout>,
 }
 
 impl Running {
-    pub fn start(program: &Path, kind: Kind, pending: usize, operations: usize) -> Running {
-        let arguments = [kind.to_string(), pending.to_string(), operations.to_string()];
+    fn start(program: &Path, arguments: &[String]) -> Running {
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -126,7 +125,7 @@ impl Running {
         running
     }
 
-    pub fn sample(&mut self) -> Answer {
+    fn sample(&mut self) -> Answer {
         let stdin = self.child.stdin.as_mut().expect("it is piped");
         stdin.write_all(b"go\n").expect("the child reads");
         let line = self.line();
@@ -165,10 +164,9 @@ pub fn lazily(
     pending: usize,
     operations: usize,
 ) -> impl FnMut() -> Answer {
+    let arguments = [kind.to_string(), pending.to_string(), operations.to_string()];
     let mut running = None;
-    move || {
-        running.get_or_insert_with(|| Running::start(&program, kind, pending, operations)).sample()
-    }
+    move || running.get_or_insert_with(|| Running::start(&program, &arguments)).sample()
 }
 
 pub fn within_a_second(count: usize) -> Vec<Duration> {

@@ -5,13 +5,12 @@
 //! All deadlines are distances from a fixed current time, the moment at which the table was made;
 //! peers that read the clock themselves count from there.
 
-pub mod async_io_timer;
 pub mod executors;
 pub mod fixed;
 pub mod foreign;
 pub mod local;
-pub mod naive;
 pub mod queues;
+pub mod sleepers;
 pub mod timeout;
 pub mod tokio_sleep;
 
@@ -209,8 +208,8 @@ pub fn sleepers() -> Vec<Sleeper> {
         timeout::PRECISE,
         timeout::SLACK,
         timeout::COARSE,
-        naive::SLEEPER,
-        async_io_timer::SLEEPER,
+        sleepers::NAIVE,
+        sleepers::ASYNC_IO,
         tokio_sleep::SLEEPER,
     ]
 }

@@ -209,7 +209,7 @@ fn sleepers<T>(
         let after = |nth| Duration::from_micros(nth as u64);
         (0..count).map(|nth| make(&timers, State::new(nth, recorder), after(nth))).collect()
     };
-    measured(run, all).0
+    measured(run, all)
 }
 
 fn hrtimers(count: usize, run: Duration, slack: Duration) -> Latencies {

@@ -153,7 +153,7 @@ pub const SLEEPER: Sleeper = ("tokio `sleep_until`, 1 worker", run_sleepers);
 fn run_sleepers(count: usize, run: Duration) -> Latencies {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build();
     let runtime = runtime.expect("one thread");
-    let (latencies, ()) = measured(run, |recorder| {
+    let latencies = measured(run, |recorder| {
         for nth in 0..count {
             let recorder = Arc::clone(recorder);
             runtime.spawn(sleep_again_and_again(nth, recorder, |at| sleep_until(at.into())));

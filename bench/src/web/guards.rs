@@ -133,37 +133,21 @@ impl Scene {
         let begun = (self == Scene::IdleOnly).then(Instant::now);
         T::push_out(idle, IDLE);
         if let Some(begun) = begun {
-            PushOuts::note(begun.elapsed());
+            let took = begun.elapsed();
+            // A longer time means that the thread lost its CPU.
+            if took <= Duration::from_micros(50) {
+                COUNT.fetch_add(1, Ordering::Relaxed);
+                NS.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+            }
         }
     }
-}
-
-/// The number of timed push-outs, and their total time, two reads of the clock included.
-#[derive(Clone, Copy)]
-pub struct PushOuts {
-    count: u64,
-    ns: u64,
 }
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static NS: AtomicU64 = AtomicU64::new(0);
 
-impl PushOuts {
-    fn note(took: Duration) {
-        // A longer time means that the thread lost its CPU.
-        if took <= Duration::from_micros(50) {
-            COUNT.fetch_add(1, Ordering::Relaxed);
-            NS.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
-        }
-    }
-
-    pub fn so_far() -> PushOuts {
-        PushOuts { count: COUNT.load(Ordering::Relaxed), ns: NS.load(Ordering::Relaxed) }
-    }
-
-    /// The average time since then; NaN without any.
-    pub fn ns_each_since(before: PushOuts) -> f64 {
-        let now = PushOuts::so_far();
-        (now.ns - before.ns) as f64 / (now.count - before.count) as f64
-    }
+/// Returns the number of timed push-outs, and their total time in ns, two reads of the clock
+/// included.
+pub fn push_outs() -> (u64, u64) {
+    (COUNT.load(Ordering::Relaxed), NS.load(Ordering::Relaxed))
 }

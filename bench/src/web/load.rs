@@ -15,14 +15,6 @@ use std::time::{Duration, Instant};
 
 const ADDRESSES: usize = 8;
 
-#[derive(Clone, Copy, Debug)]
-pub struct Load {
-    pub connections: usize,
-    pub outstanding: usize,
-    pub warm_up: Duration,
-    pub run: Duration,
-}
-
 pub struct Seen {
     pub latencies_ns: Vec<u32>,
     pub cpu: Duration,
@@ -44,10 +36,10 @@ struct Connection {
 }
 
 impl Clients {
-    pub fn connect(port: u16, load: &Load, seed: u64) -> io::Result<Clients> {
+    pub fn connect(port: u16, count: usize, seed: u64) -> io::Result<Clients> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let mut connections = Vec::with_capacity(load.connections);
-        for nth in 0..load.connections {
+        let mut connections = Vec::with_capacity(count);
+        for nth in 0..count {
             // Each of the addresses has ports of its own for the clients' ends.
             let server = Ipv4Addr::new(127, 0, 0, 1 + (nth % ADDRESSES) as u8);
             let socket = TcpStream::connect((server, port))?;
@@ -65,16 +57,23 @@ impl Clients {
         Ok(Clients { epoll, connections, free, random, latencies_ns })
     }
 
-    /// Sends requests and receives answers for the load's time, measured between two barriers.
-    pub fn work(&mut self, load: &Load, begin: &Barrier, end: &Barrier) -> io::Result<Seen> {
-        for _ in 0..load.outstanding.min(load.connections) {
+    /// Keeps so many requests in flight for this time, after a fourth of it without measuring. The
+    /// measured time is between two barriers.
+    pub fn work(
+        &mut self,
+        outstanding: usize,
+        run: Duration,
+        begin: &Barrier,
+        end: &Barrier,
+    ) -> io::Result<Seen> {
+        for _ in 0..outstanding.min(self.connections.len()) {
             self.ask()?;
         }
-        self.listen(Instant::now() + load.warm_up)?;
+        self.listen(Instant::now() + run / 4)?;
         self.latencies_ns.clear();
         begin.wait();
         let (wall, cpu) = (Instant::now(), Stopwatch::start());
-        self.listen(wall + load.run)?;
+        self.listen(wall + run)?;
         let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
         end.wait();
         Ok(Seen { latencies_ns: std::mem::take(&mut self.latencies_ns), cpu, wall })

@@ -5,6 +5,7 @@
 //! deadline of a handler that never waits would never be armed.
 
 use super::guards::{IDLE, Scene, Time};
+use crate::affinity::{self, Half};
 use rustix::net;
 use std::future::poll_fn;
 use std::io;
@@ -28,7 +29,10 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start<T: Time>(scene: Scene, workers: usize, settle: fn()) -> io::Result<Server> {
+    /// Starts a server. It has half of the CPUs if there are four, and otherwise shares all.
+    pub fn start<T: Time>(scene: Scene) -> io::Result<Server> {
+        let workers = (affinity::remember() / 2).max(2);
+        let settle = || affinity::keep_to_half(Half::First);
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(workers).on_thread_start(settle).enable_all();
         let runtime = builder.build()?;

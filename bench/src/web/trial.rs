@@ -1,7 +1,7 @@
 //! One run of a server under load.
 
-use super::guards::{IDLE, PushOuts, Scene, Time};
-use super::load::{Clients, Load, Seen};
+use super::guards::{IDLE, Scene, Time, push_outs};
+use super::load::{Clients, Seen};
 use super::server::Server;
 use crate::affinity;
 use crate::latency::wakeups;
@@ -12,11 +12,13 @@ use std::sync::Barrier;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+/// The number of requests in flight.
+const IN_FLIGHT: usize = 64;
+
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     pub scene: Scene,
     pub connections: usize,
-    pub outstanding: usize,
     pub simulated: usize,
     pub run: Duration,
 }
@@ -32,40 +34,31 @@ pub struct Outcome {
     pub push_out_ns: f64,
 }
 
-/// Starts a server. It has half of the CPUs if there are four, and otherwise shares all.
-fn start<T: Time>(trial: &Trial) -> Server {
-    let workers = (affinity::remember() / 2).max(2);
-    let settle = || affinity::keep_to_half(affinity::Half::First);
-    Server::start::<T>(trial.scene, workers, settle).expect("a server starts")
-}
-
 pub fn try_out<T: Time>(trial: &Trial) -> Outcome {
-    let server = start::<T>(trial);
+    let server = Server::start::<T>(trial.scene).expect("a server starts");
     let simulated = simulate::<T>(trial, &server);
     let threads = (affinity::remember() / 2).clamp(1, 2);
-    let load = Load {
-        connections: trial.connections.div_ceil(threads),
-        outstanding: trial.outstanding.div_ceil(threads),
-        warm_up: trial.run / 4,
-        run: trial.run,
-    };
+    let [connections, outstanding] =
+        [trial.connections, IN_FLIGHT].map(|count| count.div_ceil(threads));
     let (begin, end) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
     let (seen, cpu, push_out_ns) = std::thread::scope(|s| {
         let clients = |nth| {
-            let (server, load, begin, end) = (&server, &load, &begin, &end);
+            let (server, begin, end) = (&server, &begin, &end);
             s.spawn(move || {
                 affinity::keep_to_half(affinity::Half::Second);
-                let clients = Clients::connect(server.port, load, nth as u64);
+                let clients = Clients::connect(server.port, connections, nth as u64);
                 let mut clients = clients.expect("the server listens");
-                clients.work(load, begin, end).expect("the server answers")
+                clients.work(outstanding, trial.run, begin, end).expect("the server answers")
             })
         };
         let clients: Vec<_> = (0..threads).map(clients).collect();
         begin.wait();
-        let before = (process_time(), PushOuts::so_far());
+        let (cpu, push_outs_before) = (process_time(), push_outs());
         end.wait();
-        let cpu = process_time().saturating_sub(before.0);
-        let push_out_ns = PushOuts::ns_each_since(before.1);
+        let cpu = process_time().saturating_sub(cpu);
+        let (count, ns) = push_outs();
+        // NaN if none was timed.
+        let push_out_ns = (ns - push_outs_before.1) as f64 / (count - push_outs_before.0) as f64;
         let joined =
             clients.into_iter().map(|client| client.join().expect("all answers are right"));
         (joined.collect::<Vec<Seen>>(), cpu, push_out_ns)
@@ -79,7 +72,7 @@ pub fn try_out<T: Time>(trial: &Trial) -> Outcome {
 /// Returns the context switches a second of a server with idle connections, whose one task ticks
 /// every 100 ms. Counts the threads of the whole process; the caller's one sleep included.
 pub fn switches_when_idle<T: Time>(trial: &Trial) -> f64 {
-    let server = start::<T>(trial);
+    let server = Server::start::<T>(trial.scene).expect("a server starts");
     server.runtime().spawn(async {
         loop {
             let mut tick = Box::pin(T::sleep(Duration::from_millis(100)));
@@ -97,7 +90,7 @@ pub fn switches_when_idle<T: Time>(trial: &Trial) -> f64 {
 
 /// Returns how late a server's only task wakes from sleeps of 250 us: median and p99, in us.
 pub fn lateness_when_idle<T: Time>(trial: &Trial) -> [f64; 2] {
-    let server = start::<T>(trial);
+    let server = Server::start::<T>(trial.scene).expect("a server starts");
     let (after, run) = (Duration::from_micros(250), trial.run);
     let sleeps = server.runtime().spawn(async move {
         let (begun, mut late_us) = (Instant::now(), Vec::new());
