@@ -42,11 +42,11 @@ fn remove(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) 
 /// towards zero makes the fault disappear, the step is not taken, and half of it is tried.
 fn shorten(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) {
     for at in 0..best.0.len() {
-        let mut step = time(best.0[at]);
+        let mut op = best.0[at];
+        let mut step = change_time(&mut op, |time| time);
         while step != 0 {
-            let shorter = time(best.0[at]) - step;
             let mut ops = best.0.clone();
-            set_time(&mut ops[at], shorter);
+            let shorter = change_time(&mut ops[at], |time| time - step);
             // A step beyond zero is not taken: it would turn a future deadline into a past one.
             match fails(&ops) {
                 Some(fault) if shorter.signum() != -step.signum() => *best = (ops, fault),
@@ -56,22 +56,18 @@ fn shorten(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>)
     }
 }
 
-fn time(op: Op) -> i64 {
+/// Changes the time of an operation, and returns it; zero if the operation has none.
+fn change_time(op: &mut Op, change: impl FnOnce(i64) -> i64) -> i64 {
     match op {
         Op::Arm { delay, .. } | Op::PushOut { delay, .. } | Op::ArmInCallback { delay, .. } => {
-            delay
+            *delay = change(*delay);
+            *delay
         }
-        Op::Advance { by } => i64::try_from(by).unwrap_or(i64::MAX),
+        Op::Advance { by } => {
+            let time = change(i64::try_from(*by).unwrap_or(i64::MAX));
+            *by = time.unsigned_abs();
+            time
+        }
         Op::Cancel { .. } | Op::Sleep | Op::CancelInCallback { .. } => 0,
-    }
-}
-
-fn set_time(op: &mut Op, time: i64) {
-    match op {
-        Op::Arm { delay, .. } | Op::PushOut { delay, .. } | Op::ArmInCallback { delay, .. } => {
-            *delay = time;
-        }
-        Op::Advance { by } => *by = time.unsigned_abs(),
-        Op::Cancel { .. } | Op::Sleep | Op::CancelInCallback { .. } => {}
     }
 }

@@ -6,6 +6,8 @@ pub mod executors;
 #[expect(unsafe_code, reason = "calls of C")]
 pub mod foreign;
 pub mod heaps;
+#[cfg(feature = "suite")]
+pub mod others;
 pub mod tasks;
 pub mod wheels;
 

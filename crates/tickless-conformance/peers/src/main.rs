@@ -10,8 +10,7 @@ use clap::Parser;
 use conformance_peers::executors::{self, Sleeps};
 #[cfg(feature = "foreign")]
 use conformance_peers::foreign::{Libev, Libuv};
-use conformance_peers::heaps::{self, Calloop};
-use conformance_peers::{tasks, wheels};
+use conformance_peers::{others, tasks, wheels};
 use suite::Queued;
 use tickless_conformance::{CountingAllocator, Effort, Report, Timers, check};
 
@@ -41,21 +40,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         peer::<Queued<wheels::BitWheel>>(),
         peer::<Queued<wheels::HashWheel>>(),
         peer::<Queued<wheels::Nexus>>(),
-        peer::<Queued<wheels::TimerQueue>>(),
-        peer::<Queued<wheels::RingWheel>>(),
-        peer::<Queued<wheels::MultiWheel>>(),
-        peer::<Queued<heaps::PriorityQueue>>(),
-        peer::<Queued<heaps::KeyedPriorityQueue>>(),
-        peer::<Queued<heaps::Embassy>>(),
+        peer::<Queued<others::TimerQueue>>(),
+        peer::<Queued<others::RingWheel>>(),
+        peer::<Queued<others::MultiWheel>>(),
+        peer::<Queued<others::PriorityQueue>>(),
+        peer::<Queued<others::KeyedPriorityQueue>>(),
+        peer::<Queued<others::Embassy>>(),
         peer::<Queued<tasks::DelayQueue>>(),
-        peer::<Queued<tasks::DelayMap>>(),
+        peer::<Queued<others::DelayMap>>(),
         peer::<Queued<Sleeps<executors::Tokio>>>(),
         peer::<Queued<Sleeps<executors::Compio>>>(),
         peer::<Queued<Sleeps<executors::Monoio>>>(),
         peer::<Queued<Sleeps<executors::Smol>>>(),
         #[cfg(feature = "glommio")]
         peer::<Queued<Sleeps<executors::Glommio>>>(),
-        peer::<Queued<Calloop>>(),
+        peer::<Queued<others::Calloop>>(),
         #[cfg(feature = "foreign")]
         peer::<Queued<Libev>>(),
         #[cfg(feature = "foreign")]

@@ -1,7 +1,7 @@
 //! Tasks that are woken, and the timers of tokio-util.
 
 use crate::{HOUR, MS, Queue};
-use core::task::Poll;
+use core::task::{Context, Poll};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 use std::time::Duration;
@@ -41,9 +41,26 @@ pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().build().expect("a runtime without I/O")
 }
 
-/// A sleep until the rest of a tick has passed would wait.
-fn whole_ticks(now: Duration) -> Duration {
-    Duration::from_millis(now.as_millis() as u64)
+/// Adds the keys that `expired` returns at `now`, in a runtime whose timers fire until then.
+pub(crate) fn fire(
+    runtime: &Runtime,
+    start: Instant,
+    now: Duration,
+    fired: &mut Vec<u32>,
+    mut expired: impl FnMut(&mut Context<'_>) -> Poll<Option<u32>>,
+) {
+    runtime.block_on(unconstrained(async {
+        // The runtime fires the queue's own sleep while it waits. A sleep until the rest of a tick
+        // has passed would wait.
+        sleep_until(start + Duration::from_millis(now.as_millis() as u64)).await;
+        core::future::poll_fn(|cx| {
+            while let Poll::Ready(Some(key)) = expired(cx) {
+                fired.push(key);
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }));
 }
 
 /// tokio-util's `DelayQueue`: a wheel over a slab, behind `&mut`.
@@ -83,76 +100,13 @@ impl Queue for DelayQueue {
     }
 
     fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
-        let (queue, now) = (&mut self.queue, self.start + whole_ticks(now));
-        self.runtime.block_on(unconstrained(async {
-            // The runtime fires the queue's own sleep while it waits.
-            sleep_until(now).await;
-            core::future::poll_fn(|cx| {
-                while let Poll::Ready(Some(expired)) = queue.poll_expired(cx) {
-                    fired.push(expired.into_inner());
-                }
-                Poll::Ready(())
-            })
-            .await;
-        }));
+        let DelayQueue { queue, start, runtime } = self;
+        fire(runtime, *start, now, fired, |cx| {
+            queue.poll_expired(cx).map(|expired| Some(expired?.into_inner()))
+        });
     }
 
     fn pending(&self) -> usize {
         self.queue.len()
-    }
-}
-
-/// `HashMapDelay`, over a `DelayQueue`.
-#[cfg(feature = "suite")]
-pub struct DelayMap {
-    map: delay_map::HashMapDelay<u32, ()>,
-    start: Instant,
-    runtime: Runtime,
-}
-
-#[cfg(feature = "suite")]
-impl Queue for DelayMap {
-    const NAME: &str = "delay_map 0.4.1, HashMapDelay";
-    const GRANULARITY: u64 = MS;
-    const ARM_REPLACES: bool = true;
-    const HORIZON: u64 = DelayQueue::HORIZON;
-    type Handle = u32;
-
-    fn new() -> DelayMap {
-        let (runtime, start) = (runtime(), Instant::now());
-        let map = runtime.block_on(async { delay_map::HashMapDelay::new(Duration::from_secs(1)) });
-        DelayMap { map, start, runtime }
-    }
-
-    fn runtime(&self) -> Option<Handle> {
-        Some(self.runtime.handle().clone())
-    }
-
-    fn arm(&mut self, key: u32, after: Duration) -> u32 {
-        self.map.insert_at(key, (), (self.start + after).saturating_duration_since(Instant::now()));
-        key
-    }
-
-    fn push_out(&mut self, _: &mut u32, key: u32, after: Duration) {
-        let delay = (self.start + after).saturating_duration_since(Instant::now());
-        self.map.update_timeout(&key, delay);
-    }
-
-    fn cancel(&mut self, key: u32) -> bool {
-        self.map.remove(&key).is_some()
-    }
-
-    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
-        let (map, now) = (&mut self.map, self.start + whole_ticks(now));
-        self.runtime.block_on(unconstrained(async {
-            sleep_until(now).await;
-            core::future::poll_fn(|cx| {
-                while let Poll::Ready(Some(Ok((key, ())))) = map.poll_expired(cx) {
-                    fired.push(key);
-                }
-                Poll::Ready(())
-            })
-            .await;
-        }));
     }
 }
