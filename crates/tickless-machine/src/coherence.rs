@@ -46,12 +46,6 @@ pub(crate) enum Access {
     Atomic,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Served {
-    pub resume: Ps,
-    pub visible: Ps,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watcher {
     pub cpu: u16,
@@ -227,7 +221,8 @@ impl Lines {
         }
     }
 
-    /// Performs an access at `now`. The core may have requested the line earlier, at `asked`.
+    /// Performs an access at `now`. The core may have requested the line earlier, at `asked`. Returns
+    /// when the access ends: a store, when other CPUs see it.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -237,49 +232,35 @@ impl Lines {
         found: Found,
         now: Ps,
         asked: Ps,
-    ) -> Served {
+    ) -> Ps {
         let place = self.places[cpu.index()];
         if access != Access::Read {
             let line = &mut self.lines[id as usize];
             line.version = line.version.wrapping_add(1);
             line.is_dirty = true;
         }
-        if found == Found::Here {
-            return self.serve_hit(access, now);
-        }
-        match access {
-            Access::Read => {
+        match (access, found) {
+            (Access::Read, Found::Here) => now + self.costs.hit,
+            (Access::Store, Found::Here) => now + self.costs.store,
+            (Access::Atomic, Found::Here) => now + self.costs.hit + self.costs.atomic,
+            (Access::Read, Found::Away) => {
                 let line = &mut self.lines[id as usize];
                 let takes = self.costs.migrates && line.owner != NONE && line.is_dirty;
-                let done = if takes {
+                if takes {
                     line.is_dirty = false;
-                    self.own(id, place, now, asked, self.costs.shares.load)
+                    self.own(id, place, now, asked, self.costs.load_share)
                 } else {
                     self.fetch(id, place, now, asked)
-                };
-                Served { resume: done, visible: done }
+                }
             }
-            Access::Store => {
-                let done = self.own(id, place, now, asked, self.costs.shares.store);
-                Served { resume: now + self.costs.store, visible: done }
-            }
-            Access::Atomic => {
+            (Access::Store, Found::Away) => self.own(id, place, now, asked, self.costs.store_share),
+            (Access::Atomic, Found::Away) => {
                 let done = self.own(id, place, now, asked, 1.0) + self.costs.atomic;
                 // Other cores cannot get the line before the atomic operation ends.
                 self.lines[id as usize].hold = done + self.costs.hold;
-                Served { resume: done, visible: done }
+                done
             }
         }
-    }
-
-    #[inline]
-    fn serve_hit(&self, access: Access, now: Ps) -> Served {
-        let done = match access {
-            Access::Read => now + self.costs.hit,
-            Access::Store => now + self.costs.store,
-            Access::Atomic => now + self.costs.hit + self.costs.atomic,
-        };
-        Served { resume: done, visible: done }
     }
 
     #[inline]
@@ -302,7 +283,7 @@ impl Lines {
         let done = if let Some(port) = line.ports.iter_mut().find(|port| port.socket == socket) {
             let start = start.max(port.busy).max(port.filled);
             let is_clean = owner == NONE;
-            let share = if is_clean { costs.shares.clean_node } else { costs.shares.load };
+            let share = if is_clean { costs.clean_node_share } else { costs.load_share };
             let transfer = costs.rest_of_transfer(costs.node.scaled(share), start - asked);
             // If another core owned the line, later readers wait until the line has arrived. If the
             // line was clean, each reader occupies the socket's cache only briefly.
@@ -318,8 +299,8 @@ impl Lines {
             });
             let hop = match (from.min(), owner) {
                 (None, _) => from_memory(costs, &self.topology, line, socket),
-                (Some(hop), NONE) => hop.scaled(costs.shares.clean_far),
-                (Some(hop), _) => hop.scaled(costs.shares.load),
+                (Some(hop), NONE) => hop.scaled(costs.clean_far_share),
+                (Some(hop), _) => hop.scaled(costs.load_share),
             };
             let hop = costs.rest_of_transfer(hop, start - asked);
             let done = start + hop;

@@ -1,6 +1,7 @@
 //! The prices of a simulated machine: how long each of its operations takes, in picoseconds. They
 //! are read from the TOML file that describes the machine.
 
+use crate::prices::Numbers;
 use crate::ps::Ps;
 use crate::topology::{Distance, Topology};
 
@@ -30,67 +31,113 @@ pub struct Costs {
     pub os: OsCosts,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct LineCosts {
-    pub hit: Ps,
-    /// The delay of the instruction after a store. The store itself may take longer: it waits in
-    /// the store buffer.
-    pub store: Ps,
-    pub atomic: Ps,
-    /// The duration of an atomic operation on a line that another core of the socket has written.
-    pub node: Ps,
-    /// The duration of an atomic operation on a line that a core of a socket one hop away wrote.
-    pub near: Ps,
-    /// The duration of an atomic operation on a line written by a core behind a node controller.
-    pub far: Ps,
-    pub shares: Shares,
-    /// The fraction of a transfer's duration in which the request reaches the line's directory,
-    /// where requests queue. A request that has waited there does not take this time again.
-    pub request_share: f64,
-    /// If true, a load takes a line away from the core that has written it, and a store after the
-    /// load needs no further transfer. If false, both cores share the line after the load. (Cox and
-    /// Fowler, "Adaptive cache coherency for detecting migratory shared data", ISCA 1993.)
-    pub migrates: bool,
-    /// The delay between a core's requests for two lines, if the second address does not depend on
-    /// the first line's content. `None` if a core waits for each line before it requests the next.
-    pub overlap: Option<Ps>,
-    /// How much of the later instructions a core executes while an earlier one waits for a cache
-    /// line, as the duration of their computation.
-    pub window: Ps,
-    pub memory: Ps,
-    /// The time for which one reader occupies a socket's cache, so that the next reader waits.
-    pub port: Ps,
-    /// The time for which one reader occupies a line's directory, so that the next reader waits.
-    pub directory: Ps,
-    /// After a core has received a line to write it, the line stays with that core for at least
-    /// this time, while requests of other cores wait.
-    pub hold: Ps,
+/// Declares structs of prices. Behind each price are the method that reads it and its key in the
+/// machine's file.
+macro_rules! prices {
+    ($($(#[$doc:meta])* $name:ident { $(
+        $(#[$price_doc:meta])*
+        $price:ident: $type:ty = $read:ident $key:literal,
+    )* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub struct $name { $($(#[$price_doc])* pub $price: $type,)* }
+
+        impl $name {
+            pub(crate) fn read(file: &mut Numbers<'_>) -> $name {
+                $name { $($price: file.$read($key),)* }
+            }
+        }
+    )*};
 }
 
-/// The durations of operations on lines that another core has, as fractions of the duration of an
-/// atomic operation on a line that another core has written. A failed operation takes as long as a
-/// successful one.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Shares {
-    /// The fraction of an atomic operation that a load takes, of a line that another core wrote.
-    pub load: f64,
-    /// The fraction of an atomic operation that a load takes, of a clean line (no core has written
-    /// it since its last transfer) from a cache of the same socket.
-    pub clean_node: f64,
-    /// The fraction of an atomic operation that a load takes, of a clean line from another socket.
-    pub clean_far: f64,
-    /// The fraction of an atomic operation that a store takes, to a line that other cores share or
-    /// that another core has written.
-    pub store: f64,
-}
+prices! {
+    LineCosts {
+        hit: Ps = duration "line.hit_ns",
+        /// The delay of the instruction after a store. The store itself may take longer: it waits in
+        /// the store buffer.
+        store: Ps = duration "line.store_ns",
+        atomic: Ps = time "line.atomic_ns",
+        /// The duration of an atomic operation on a line that another core of the socket has
+        /// written. The shares below are fractions of this duration, and of the next two. A failed
+        /// operation takes as long as a successful one.
+        node: Ps = duration "line.node_ns",
+        /// The duration of an atomic operation on a line that a core of a socket one hop away wrote.
+        near: Ps = duration "line.near_ns",
+        /// The duration of an atomic operation on a line written by a core behind a node controller.
+        far: Ps = duration "line.far_ns",
+        /// The fraction of an atomic operation that a load takes, of a line that another core wrote.
+        load_share: f64 = positive "line.load_share",
+        /// The fraction of an atomic operation that a load takes, of a clean line (no core has
+        /// written it since its last transfer) from a cache of the same socket.
+        clean_node_share: f64 = positive "line.clean_node_share",
+        /// The fraction of an atomic operation that a load takes, of a clean line from another
+        /// socket.
+        clean_far_share: f64 = positive "line.clean_far_share",
+        /// The fraction of an atomic operation that a store takes, to a line that other cores share
+        /// or that another core has written.
+        store_share: f64 = positive "line.store_share",
+        /// The fraction of a transfer's duration in which the request reaches the line's directory,
+        /// where requests queue. A request that has waited there does not take this time again.
+        request_share: f64 = amount "line.request_share",
+        /// If true, a load takes a line away from the core that has written it, and a store after
+        /// the load needs no further transfer. If false, both cores share the line after the load.
+        /// (Cox and Fowler, "Adaptive cache coherency for detecting migratory shared data", ISCA
+        /// 1993.)
+        migrates: bool = flag "line.migrates",
+        /// The delay between a core's requests for two lines, if the second address does not depend
+        /// on the first line's content. Zero if a core waits for each line before it requests the
+        /// next.
+        overlap: Ps = time "line.overlap_ns",
+        /// How much of the later instructions a core executes while an earlier one waits for a cache
+        /// line, as the duration of their computation.
+        window: Ps = time "cpu.window_ns",
+        memory: Ps = duration "line.memory_ns",
+        /// The time for which one reader occupies a socket's cache, so that the next reader waits.
+        port: Ps = time "line.port_ns",
+        /// The time for which one reader occupies a line's directory, so that the next reader waits.
+        directory: Ps = time "line.directory_ns",
+        /// After a core has received a line to write it, the line stays with that core for at least
+        /// this time, while requests of other cores wait.
+        hold: Ps = time "line.hold_ns",
+    }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PowerCosts {
-    /// Independent of its load.
-    pub fixed: f64,
-    /// The additional power of a core while all its threads are busy. With fewer busy threads, the
-    /// addition is in proportion to their combined speed.
-    pub busy: f64,
+    PowerCosts {
+        /// Independent of its load.
+        fixed: f64 = amount "power.fixed_watts",
+        /// The additional power of a core while all its threads are busy. With fewer busy threads,
+        /// the addition is in proportion to their combined speed.
+        busy: f64 = amount "power.busy_watts",
+    }
+
+    CounterCosts {
+        /// The time in which a read travels from the CPU to the counter's device and back.
+        latency: Ps = time "counter.latency_ns",
+        /// The time for which one read occupies the counter's device, so that the next read waits.
+        service: Ps = time "counter.service_ns",
+    }
+
+    IrqCosts {
+        entry: Ps = time "irq.entry_ns",
+        exit: Ps = time "irq.exit_ns",
+        send: Ps = time "irq.send_ns",
+        /// The time for which an interrupt travels between CPUs of one socket.
+        near: Ps = time "irq.near_ns",
+        /// The time for which an interrupt travels between CPUs of different sockets.
+        far: Ps = time "irq.far_ns",
+    }
+
+    /// The durations of the little simulated kernel's operations, without their accesses to shared
+    /// cache lines: each access is simulated, and takes its own time.
+    OsCosts {
+        syscall: Ps = time "os.syscall_ns",
+        switch: Ps = time "os.switch_ns",
+        wake: Ps = time "os.wake_ns",
+        idle: Ps = time "os.idle_ns",
+        /// The duration of the handling of a tick, without the timers that expire in it.
+        tick: Ps = time "os.tick_ns",
+        /// How much longer a tick takes on the one CPU that updates the kernel's time for all CPUs.
+        timekeeping: Ps = time "os.timekeeping_ns",
+    }
 }
 
 impl LineCosts {
@@ -113,29 +160,10 @@ impl LineCosts {
     /// The duration of the fastest access to another core's line. An action that another core
     /// begins now cannot affect this core before that time has passed.
     pub fn nearest(&self) -> Ps {
-        let Shares { load, clean_node, clean_far, store } = self.shares;
-        let least = load.min(clean_node).min(clean_far).min(store).min(1.0);
+        let loads = self.load_share.min(self.clean_node_share).min(self.clean_far_share);
+        let least = loads.min(self.store_share).min(1.0);
         self.node.min(self.near).min(self.far).scaled(least)
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct CounterCosts {
-    /// The time in which a read travels from the CPU to the counter's device and back.
-    pub latency: Ps,
-    /// The time for which one read occupies the counter's device, so that the next read waits.
-    pub service: Ps,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct IrqCosts {
-    pub entry: Ps,
-    pub exit: Ps,
-    pub send: Ps,
-    /// The time for which an interrupt travels between CPUs of one socket.
-    pub near: Ps,
-    /// The time for which an interrupt travels between CPUs of different sockets.
-    pub far: Ps,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -144,18 +172,4 @@ pub struct IdleState {
     /// The shortest sleep for which entering this state saves energy.
     pub residency: Ps,
     pub watts: f64,
-}
-
-/// The durations of the little simulated kernel's operations, without their accesses to shared
-/// cache lines: each access is simulated, and takes its own time.
-#[derive(Clone, Copy, Debug)]
-pub struct OsCosts {
-    pub syscall: Ps,
-    pub switch: Ps,
-    pub wake: Ps,
-    pub idle: Ps,
-    /// The duration of the handling of a tick, without the timers that expire in it.
-    pub tick: Ps,
-    /// How much longer a tick takes on the one CPU that updates the kernel's time for all CPUs.
-    pub timekeeping: Ps,
 }

@@ -135,7 +135,9 @@ impl Cpu {
     /// two exceptions. A load that does not depend on the previous line was requested while the CPU
     /// still waited for that line. A store waits for the requests of earlier stores.
     pub(crate) fn request(&mut self, access: Access, costs: &LineCosts) -> Ps {
-        let Some(overlap) = costs.overlap else { return self.clock };
+        if costs.overlap == Ps::ZERO {
+            return self.clock;
+        }
         let next = self.next_request;
         let was_ahead = self.miss.is_some_and(|arrived| self.clock - arrived <= costs.window);
         let at = match access {
@@ -143,7 +145,7 @@ impl Cpu {
             _ if was_ahead => next.min(self.clock),
             _ => self.clock,
         };
-        self.next_request = next.max(at + overlap);
+        self.next_request = next.max(at + costs.overlap);
         at
     }
 

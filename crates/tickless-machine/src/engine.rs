@@ -48,12 +48,6 @@ pub struct Machine {
     fibers: Vec<Option<Fiber>>,
 }
 
-impl std::fmt::Debug for Machine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Machine").field("fibers", &self.fibers.len()).finish_non_exhaustive()
-    }
-}
-
 impl Machine {
     pub fn new(costs: Costs) -> Machine {
         Machine { state: Some(Box::new(MachineState::new(costs))), fibers: Vec::new() }

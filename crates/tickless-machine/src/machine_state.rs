@@ -282,7 +282,7 @@ impl MachineState {
         let served = self.lines.serve(line, CpuId(cpu as u16), access, found, begun, asked);
         state.clock = match access {
             Access::Store => state.clock + self.costs.line.store,
-            _ => served.resume.max(state.clock),
+            _ => served.max(state.clock),
         };
         if misses && access != Access::Store {
             // A waiting loop ends with a jump that the CPU has not predicted.
@@ -294,7 +294,7 @@ impl MachineState {
             return;
         }
         state.wrote(line, self.lines.version(line));
-        let visible = served.visible.max(state.drained);
+        let visible = served.max(state.drained);
         state.drained = visible;
         let lost_copy = self.lines.lost(line);
         self.lines.take_watchers(line, &mut self.waking);

@@ -2,9 +2,7 @@
 //! must have every key that `costs` reads, except for optional ones, with a value of the kind that
 //! `costs` expects.
 
-use crate::cost::{
-    Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts, PowerCosts, Shares,
-};
+use crate::cost::{Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts, PowerCosts};
 use crate::ps::Ps;
 use crate::spec::Spec;
 use crate::topology::Topology;
@@ -112,77 +110,41 @@ fn costs(read: &mut dyn FnMut(&str, Kind) -> f64, idle_names: Vec<&str>) -> Cost
         tsc: file.time("cpu.tsc_ns"),
         section: file.time("cpu.section_ns"),
         section_lines: file.count("cpu.section_lines"),
-        power: PowerCosts {
-            fixed: file.amount("power.fixed_watts"),
-            busy: file.amount("power.busy_watts"),
-        },
-        line: LineCosts {
-            hit: file.duration("line.hit_ns"),
-            store: file.duration("line.store_ns"),
-            atomic: file.time("line.atomic_ns"),
-            node: file.duration("line.node_ns"),
-            near: file.duration("line.near_ns"),
-            far: file.duration("line.far_ns"),
-            shares: Shares {
-                load: file.positive("line.load_share"),
-                clean_node: file.positive("line.clean_node_share"),
-                clean_far: file.positive("line.clean_far_share"),
-                store: file.positive("line.store_share"),
-            },
-            request_share: file.amount("line.request_share"),
-            migrates: file.amount("line.migrates") > 0.0,
-            overlap: Some(file.time("line.overlap_ns")).filter(|&overlap| overlap > Ps::ZERO),
-            window: file.time("cpu.window_ns"),
-            memory: file.duration("line.memory_ns"),
-            port: file.time("line.port_ns"),
-            directory: file.time("line.directory_ns"),
-            hold: file.time("line.hold_ns"),
-        },
-        counter: CounterCosts {
-            latency: file.time("counter.latency_ns"),
-            service: file.time("counter.service_ns"),
-        },
+        power: PowerCosts::read(&mut file),
+        line: LineCosts::read(&mut file),
+        counter: CounterCosts::read(&mut file),
         program: file.time("event.program_ns"),
-        irq: IrqCosts {
-            entry: file.time("irq.entry_ns"),
-            exit: file.time("irq.exit_ns"),
-            send: file.time("irq.send_ns"),
-            near: file.time("irq.near_ns"),
-            far: file.time("irq.far_ns"),
-        },
-        os: OsCosts {
-            syscall: file.time("os.syscall_ns"),
-            switch: file.time("os.switch_ns"),
-            wake: file.time("os.wake_ns"),
-            idle: file.time("os.idle_ns"),
-            tick: file.time("os.tick_ns"),
-            timekeeping: file.time("os.timekeeping_ns"),
-        },
+        irq: IrqCosts::read(&mut file),
+        os: OsCosts::read(&mut file),
     }
 }
 
-struct Numbers<'a>(&'a mut dyn FnMut(&str, Kind) -> f64);
+pub(crate) struct Numbers<'a>(&'a mut dyn FnMut(&str, Kind) -> f64);
 
 impl Numbers<'_> {
     fn count(&mut self, key: &str) -> u16 {
         (self.0)(key, Kind::Count) as u16
     }
 
-    fn positive(&mut self, key: &str) -> f64 {
+    pub(crate) fn positive(&mut self, key: &str) -> f64 {
         (self.0)(key, Kind::Positive)
     }
 
-    fn amount(&mut self, key: &str) -> f64 {
+    pub(crate) fn amount(&mut self, key: &str) -> f64 {
         (self.0)(key, Kind::Amount)
     }
 
+    pub(crate) fn flag(&mut self, key: &str) -> bool {
+        self.amount(key) > 0.0
+    }
+
     /// A time that may be zero.
-    fn time(&mut self, key: &str) -> Ps {
+    pub(crate) fn time(&mut self, key: &str) -> Ps {
         Ps::from_ns_f64(self.amount(key))
     }
 
     /// A time that is greater than zero.
-    fn duration(&mut self, key: &str) -> Ps {
+    pub(crate) fn duration(&mut self, key: &str) -> Ps {
         Ps::from_ns_f64(self.positive(key))
     }
 

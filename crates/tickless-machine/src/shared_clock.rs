@@ -3,7 +3,6 @@
 
 use crate::device::{self, CounterId};
 use crate::platform::{Sim, SimWord};
-use std::fmt;
 use tickless_core::clock::combined::{Combined, ReadPolicy};
 use tickless_core::clock::counter::Counter;
 use tickless_core::platform::Platform;
@@ -27,12 +26,6 @@ impl SharedClock {
 
     pub fn counter(&self) -> CounterId {
         self.counter
-    }
-}
-
-impl fmt::Debug for SharedClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedClock").field("counter", &self.counter).finish_non_exhaustive()
     }
 }
 

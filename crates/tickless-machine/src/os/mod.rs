@@ -153,12 +153,6 @@ pub struct Kernel {
     power_offs: Cell<(u64, u64)>,
 }
 
-impl std::fmt::Debug for Kernel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kernel").field("cpus", &self.cpus.len()).finish_non_exhaustive()
-    }
-}
-
 impl Kernel {
     /// Boots the kernel on a machine: each CPU runs its idle task, and has a tick as configured.
     /// Tasks may be added before the machine runs, and later by other tasks. Fails when there is no

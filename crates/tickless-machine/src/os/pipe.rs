@@ -8,7 +8,6 @@ use std::rc::Rc;
 use tickless_core::platform::Lock;
 
 /// A pipe between tasks of the simulated kernel. It counts bytes, and does not store their values.
-#[derive(Debug)]
 pub struct Pipe {
     kernel: Rc<Kernel>,
     buffer: SimLock<Buffer>,
@@ -17,7 +16,7 @@ pub struct Pipe {
     room: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Buffer {
     bytes: u64,
     reader: Option<TaskId>,
