@@ -1,7 +1,7 @@
 //! Timers that the program's own event loop drives, by a descriptor that it polls.
 
 use crate::object::{Handle, Marked, create, handles, optional_result_of, result_of, value};
-use crate::one_thread::{Exclusive, OneThread, adopt, exclusive, free};
+use crate::one_thread::{OneThread, adopt, free, lendable};
 use crate::options::Options;
 use crate::sized;
 use crate::status::{Status, entry, failure, write_optional, write_result};
@@ -23,7 +23,8 @@ pub struct Loop(Marked<OneThread<EventLoopDriver, c_int>>);
 // The descriptor is the fact that all threads may read.
 handles! {
     Loop(OneThread<EventLoopDriver, c_int>), 0x6c6f_6f70_6472_6976,
-        "loop; adopt it in this thread", exclusive => Exclusive<'a, EventLoopDriver>;
+        "loop; adopt it in this thread",
+        lendable => (&'a OneThread<EventLoopDriver, c_int>, &'a mut EventLoopDriver);
 }
 
 /// Starts timers on `count` bases without threads of the library: `loops` receives a loop for each
@@ -83,7 +84,10 @@ pub unsafe extern "C" fn tickless_loop_fd(one: *const Loop, descriptor: *mut c_i
 /// Errors: `TICKLESS_BUSY` in a callback that this call runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> Status {
-    optional_result_of(one, fired, |driver| Ok(driver.value.run()))
+    optional_result_of(one, fired, |(own, driver)| {
+        let _refuses = own.refuse_calls();
+        Ok(driver.run())
+    })
 }
 
 /// Returns how long a loop that waits with a timeout may wait from now, in nanoseconds;
@@ -93,8 +97,8 @@ pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> S
 /// Errors: `TICKLESS_BUSY` in a callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_timeout(one: *mut Loop, timeout_ns: *mut u64) -> Status {
-    result_of(one, timeout_ns, |driver| {
-        let left = driver.value.timeout();
+    result_of(one, timeout_ns, |(_, driver)| {
+        let left = driver.timeout();
         Ok(left.map_or(Instant::NEVER, |left| Instant::ZERO + left).as_nanos())
     })
 }

@@ -58,7 +58,7 @@ impl<T, F> OneThread<T, F> {
         Err(not_owner(name))
     }
 
-    /// Returns an error while the value is lent or in exclusive use.
+    /// Returns an error while the value is lent, or calls are refused.
     fn refuse_while_lent(&self) -> Outcome {
         if self.lent.get().is_null() {
             return Ok(());
@@ -86,6 +86,13 @@ impl<T, F> OneThread<T, F> {
     /// Lends the value to a callback: until the result is dropped, calls on the handle use `value`.
     pub(crate) fn lend(&self, value: &mut T) -> impl Drop + '_ {
         self.lent.set(core::ptr::from_mut(value));
+        EndLoan(&self.lent)
+    }
+
+    /// Lends the value to nobody: until the result is dropped, calls on the handle, for example by
+    /// callbacks, return `TICKLESS_BUSY`.
+    pub(crate) fn refuse_calls(&self) -> impl Drop + '_ {
+        self.lent.set(NonNull::dangling().as_ptr());
         EndLoan(&self.lent)
     }
 }
@@ -126,21 +133,6 @@ where
     Ok((own, unsafe { own.value() }))
 }
 
-/// Returns the value of a handle for exclusive use: until the result is dropped, calls on the
-/// handle, for example by callbacks, return `TICKLESS_BUSY`.
-///
-/// # Safety
-/// As for [`value`], and the value is used only through this function.
-pub(crate) unsafe fn exclusive<'a, H, T: 'a, F: 'a>(at: *const H) -> Outcome<Exclusive<'a, T>>
-where
-    H: Handle<Value = OneThread<T, F>> + 'a,
-{
-    // SAFETY: until the result is dropped, every other call is refused.
-    let (own, value) = unsafe { lendable(at) }?;
-    own.lent.set(NonNull::dangling().as_ptr());
-    Ok(Exclusive { value, _loan: EndLoan(&own.lent) })
-}
-
 /// Makes the calling thread the owner of a handle. Returns an error while its value is lent.
 ///
 /// # Safety
@@ -168,12 +160,6 @@ pub(crate) unsafe fn free<H: Handle<Value = OneThread<T, F>>, T, F>(at: *mut H) 
             own.refuse_while_lent()
         })
     }
-}
-
-/// A value in exclusive use: other calls on its handle return `TICKLESS_BUSY`.
-pub(crate) struct Exclusive<'a, T> {
-    pub(crate) value: &'a mut T,
-    _loan: EndLoan<'a, T>,
 }
 
 /// Ends the loan when it is dropped, also while a callback unwinds.

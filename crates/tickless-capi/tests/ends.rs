@@ -75,11 +75,11 @@ fn until(what: impl Fn() -> bool) {
     }
 }
 
-fn started() -> *mut TimerSet {
+fn started(bases: u32) -> *mut TimerSet {
     let mut timers = null_mut();
     let options = Options {
         size: size_of::<Options>(),
-        bases: 1,
+        bases,
         flags: TICKLESS_SYSTEM_CLOCK,
         ..Options::default()
     };
@@ -129,7 +129,7 @@ fn memory_is_untouched_after<T>(
     scribble: u8,
     start: impl Fn(*mut TimerSet, *mut Own<T>) -> [Status; 2],
 ) {
-    let timers = started();
+    let timers = started(1);
     let mut gone = Vec::new();
     for rounds in 0..3 {
         let (own, fired) = new_own::<T>(rounds);
@@ -175,7 +175,7 @@ fn a_callback_frees_its_periodic_timer() {
 /// Goal: stopping a set in use fails; a copy of a timer is not a timer; memory can be reused.
 #[test]
 fn misuse_returns_an_error() {
-    let timers = started();
+    let timers = started(1);
     let (own, _) = new_own::<TimerStorage>(0);
     let (copy, _) = new_own::<TimerStorage>(0);
     // SAFETY: the memory lives until the end of the block.
@@ -232,10 +232,7 @@ unsafe extern "C-unwind" fn reuse_storage(_: *mut Expiry, data: *mut c_void) {
 /// Goal: storage that a callback destroys and reuses holds another timer (X4: identity).
 #[test]
 fn a_callback_reuses_the_storage_of_its_timer() {
-    let mut timers = null_mut();
-    let options = Options { size: size_of::<Options>(), bases: 2, ..Options::default() };
-    // SAFETY: both pointers point to variables of these types.
-    assert_eq!(unsafe { tickless_timers_start(&options, &mut timers) }, Status::Ok);
+    let timers = started(2);
     for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
         for base in 0..2 {
             let (results_sender, results) = std::sync::mpsc::channel();
