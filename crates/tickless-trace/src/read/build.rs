@@ -4,14 +4,14 @@
 //! for "not printed". This distinguishes a line that was cut off, which is an error, from a line of
 //! an older kernel.
 
-use tickless_core::time::CpuId;
+use tickless_core::time::{CpuId, Ns};
 
-use super::event::{EventKind, Jiffy};
-use super::fields::{fields, find, hex, signed};
-use super::names::Names;
-use super::prefix;
+use super::attributes::{ClockId, HrtimerMode};
+use super::event::{EventKind, Jiffy, TimerAddr};
+use super::fields::{fields, find, hex, number, signed};
+use super::names::{NameId, Names};
+use super::prefix::cpu_id;
 use super::problem::Cause;
-use super::value::FieldType;
 
 /// The text of an event, of which the values of fields are read.
 pub(super) struct Reading<'a, 'n> {
@@ -111,7 +111,7 @@ impl<'a, 'n> Reading<'a, 'n> {
     pub(super) fn base_at_start(&mut self) -> Result<CpuId, Cause> {
         let base = self.required("cpu")?;
         let raw = self.raw_timer_flags();
-        Ok(raw.and_then(|raw| prefix::cpu_id(raw & 0x3_ffff)).unwrap_or(base))
+        Ok(raw.and_then(|raw| cpu_id(raw & 0x3_ffff)).unwrap_or(base))
     }
 
     /// Reads from the flags of a wheel timer (`D|P|I`) whether it is deferrable.
@@ -144,4 +144,51 @@ fn jiffies_now(expires: u64, timeout: i64) -> Jiffy {
     let now = expires.wrapping_sub_signed(timeout);
     let wrapped = expires <= u64::from(u32::MAX) && now > u64::from(u32::MAX) && timeout > 0;
     Jiffy(if wrapped { now & u64::from(u32::MAX) } else { now })
+}
+
+/// A type of an event's field.
+pub(super) trait FieldType: Copy {
+    /// Reads a printed value. Returns `None` if it is unreadable.
+    fn read(word: &[u8], names: &mut Names) -> Option<Self>;
+
+    /// Returns the value that stands for a field that was not printed, in an event on this CPU.
+    /// `None` if every kernel prints such fields, so that the event is damaged.
+    fn missing(_: CpuId) -> Option<Self> {
+        None
+    }
+}
+
+macro_rules! field_types {
+    ($($type:ty: $read:expr $(, or $missing:expr)?;)*) => {
+        $(impl FieldType for $type {
+            fn read(word: &[u8], names: &mut Names) -> Option<$type> {
+                let read: fn(&[u8], &mut Names) -> Option<$type> = $read;
+                read(word, names)
+            }
+            $(fn missing(cpu: CpuId) -> Option<$type> {
+                let missing: fn(CpuId) -> $type = $missing;
+                Some(missing(cpu))
+            })?
+        })*
+    };
+}
+
+// After `or`: the value that stands for a field that was not printed.
+field_types! {
+    u32: |word, _| small(word);
+    // Kernels print `None` as the largest number.
+    Option<u32>: |word, _| small(word).map(|value| Some(value).filter(|value| *value != u32::MAX));
+    Option<bool>: |word, _| number(word).map(|value| Some(value != 0)), or |_| None;
+    Ns: |word, _| number(word).map(Ns);
+    // Early in boot, kernels print `(____ptrval____)` for every address, which is unreadable.
+    TimerAddr: |word, _| hex(word.strip_prefix(b"0x").unwrap_or(word)).map(TimerAddr);
+    Jiffy: |word, _| number(word).map(Jiffy);
+    CpuId: |word, _| number(word).and_then(cpu_id), or |cpu| cpu;
+    NameId: |word, names| Some(names.function(word)), or |_| NameId::UNKNOWN;
+    HrtimerMode: |word, _| HrtimerMode::of(word), or |_| HrtimerMode::default();
+    ClockId: |word, _| Some(ClockId::of(word));
+}
+
+fn small(word: &[u8]) -> Option<u32> {
+    number(word).and_then(|number| u32::try_from(number).ok())
 }

@@ -30,7 +30,6 @@ mod processes;
 mod reader;
 mod soundness;
 mod symbols;
-mod value;
 
 use std::collections::HashMap;
 use std::fs::File;

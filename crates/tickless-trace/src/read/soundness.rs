@@ -124,7 +124,8 @@ pub(super) fn pairs(records: &[Record]) -> Pairs {
     }
     // For each CPU, the entries whose exits have not come yet, the innermost last: (index in
     // `PAIRS`, timer).
-    let mut open: HashMap<CpuId, Vec<(usize, Option<(Family, TimerAddr)>)>> = HashMap::new();
+    type Entry = (usize, Option<(Family, TimerAddr)>);
+    let mut open: HashMap<CpuId, Vec<Entry>> = HashMap::new();
     let mut began: HashSet<(CpuId, usize)> = HashSet::new();
     let mut pairs = Pairs::default();
     for record in records {

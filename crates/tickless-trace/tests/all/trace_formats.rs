@@ -225,7 +225,7 @@ fn narrow_jiffies_wrap() {
     };
     let lines =
         [line("300.000000", 5, 10), line("300.050000", 100, 100), line("300.100000", 9, -1)];
-    let trace = parsed(&format!("# HZ=100\n# tracer: nop\n{}\n", lines.join("\n")));
+    let trace = parsed(format!("# HZ=100\n# tracer: nop\n{}\n", lines.join("\n")));
     let Event::TimerStart { now, .. } = trace.records[0].event else { panic!() };
     assert_eq!(now, Jiffy(u64::from(u32::MAX) - 4));
     let clock = trace.jiffies.unwrap();
