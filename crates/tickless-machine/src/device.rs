@@ -1,22 +1,16 @@
-//! Devices: time counters, which serve one MMIO read at a time, and the timer device of each CPU,
+//! Devices: a time counter, which serves one MMIO read at a time, and the timer device of each CPU,
 //! which interrupts it at a programmed time.
 
 use crate::act::act;
-use crate::machine_state::{Counter, MachineState, with};
+use crate::machine_state::{MachineState, with};
 use crate::ps::Ps;
 use tickless_core::time::Ns;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CounterId(usize);
-
 impl MachineState {
-    /// Reads a counter, which serves one CPU after another. The CPU waits for its turn.
-    fn read(&mut self, cpu: usize, counter: CounterId) -> Ns {
+    /// Reads the counter, which serves one CPU after another. The CPU waits for its turn.
+    fn read(&mut self, cpu: usize) -> Ns {
         self.count(cpu);
-        if counter.0 >= self.counters.len() {
-            return Ns::ZERO;
-        }
-        let (costs, device) = (self.costs.counter, &mut self.counters[counter.0]);
+        let (costs, device) = (self.costs.counter, &mut self.counter);
         let clock = &mut self.cpus[cpu].clock;
         device.free = device.free.max(*clock) + costs.service;
         device.reads += 1;
@@ -38,21 +32,14 @@ impl MachineState {
     }
 }
 
-pub fn new_counter() -> Option<CounterId> {
-    with(|machine| {
-        machine.counters.push(Counter::default());
-        CounterId(machine.counters.len() - 1)
-    })
-}
-
-/// Reads a counter, in nanoseconds. The CPU waits until the counter has served the earlier reads
+/// Reads the counter, in nanoseconds. The CPU waits until the counter has served the earlier reads
 /// and this one. Until then it does nothing else and takes no interrupt.
-pub fn read_counter(counter: CounterId) -> Ns {
-    act(Ps::ZERO, |machine, cpu| machine.read(cpu, counter)).unwrap_or(Ns::ZERO)
+pub fn read_counter() -> Ns {
+    act(Ps::ZERO, MachineState::read).unwrap_or(Ns::ZERO)
 }
 
-pub fn counter_reads(counter: CounterId) -> u64 {
-    with(|machine| machine.counters.get(counter.0).map_or(0, |device| device.reads)).unwrap_or(0)
+pub fn counter_reads() -> u64 {
+    with(|machine| machine.counter.reads).unwrap_or(0)
 }
 
 /// Programs the running CPU's timer device to interrupt the CPU at a time; [`Ns::NEVER`] stops it.

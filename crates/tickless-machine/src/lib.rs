@@ -6,7 +6,7 @@
 //! | `engine`, `fiber`, `order` | fibers in virtual time; which CPU acts next |
 //! | `coherence` | cache lines |
 //! | `topology`, `cost`, `fault` | sockets and cores; durations (prices); faults |
-//! | `machine_state`, `cpu_state` | the state of its CPUs, counters and interrupts |
+//! | `machine_state`, `cpu_state` | the state of its CPUs, counter and interrupts |
 //! | `act` | actions in the order of the clocks |
 //! | `power` | idle states, power, and the speed of SMT threads |
 //! | `cpu`, `device`, `irq` | the functions that programs on the machine call |

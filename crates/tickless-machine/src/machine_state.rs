@@ -28,7 +28,7 @@ pub(crate) type OnReturn = Rc<dyn Fn()>;
 
 #[derive(Default, Debug)]
 pub(crate) struct Counter {
-    /// The time at which this counter will have served all reads so far.
+    /// The time at which the counter will have served all reads so far.
     pub free: Ps,
     pub reads: u64,
 }
@@ -50,7 +50,7 @@ pub(crate) struct MachineState {
     pub(crate) order: Order,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) lines: Lines,
-    pub(crate) counters: Vec<Counter>,
+    pub(crate) counter: Counter,
     pub(crate) busy: Vec<u16>,
     /// The energy that each core has used, without its halted CPUs', which `Cpu::joules` counts.
     pub(crate) core_energy: Vec<CoreEnergy>,
@@ -107,7 +107,7 @@ impl MachineState {
             order: Order::new(cpus),
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
             lines: Lines::new(costs.line, topology),
-            counters: Vec::new(),
+            counter: Counter::default(),
             busy: vec![0; topology.cores() as usize],
             core_energy: vec![CoreEnergy::default(); topology.cores() as usize],
             running: None,

@@ -20,7 +20,7 @@ use tickless_machine::engine::{self, Ended, Machine};
 use tickless_machine::irq::{self, Vector};
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
-use tickless_machine::shared_clock::SharedClock;
+use tickless_machine::shared_clock::{self, SharedClock};
 use tickless_machine::spec::Spec;
 use tickless_machine::{cpu, size::sized};
 use tickless_trace::replay::ReplayPolicy;
@@ -86,8 +86,8 @@ fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
 struct Run {
     bases: Arc<Bases<Sim>>,
     layout: Layout,
-    source: Clock,
-    clock: RefCell<Option<Rc<SharedClock>>>,
+    /// `None`: the CPUs' own counters.
+    clock: Option<SharedClock>,
     /// The timers that have been used so far. Indexed by the timer's CPU, then by its slot.
     timers: Vec<Vec<OnceCell<Instance>>>,
     counts: RefCell<Counts>,
@@ -128,8 +128,11 @@ impl Run {
         };
         Run {
             bases: Arc::new(Bases::new(Sim, bases, settings)),
-            source: request.clock,
-            clock: RefCell::new(None),
+            clock: match request.clock {
+                Clock::Tsc => None,
+                Clock::Hpet => Some(shared_clock::new(ReadPolicy::Direct)),
+                Clock::Combined => Some(shared_clock::new(ReadPolicy::Combined)),
+            },
             timers: (0..cpus).map(none).collect(),
             counts: RefCell::new(Counts::default()),
             before: RefCell::new(vec![DeviceCounts::default(); cpus]),
@@ -156,9 +159,6 @@ impl Run {
     /// What a CPU does: arms the pending timers, then performs its operations at their times.
     fn body(&self, cpu: CpuId) {
         const BEFORE: Ns = Ns::from_ms(5);
-        if cpu == CpuId(0) {
-            self.set_up_clock();
-        }
         cpu::wait_until(Ps::from_ns(Ns(self.layout.begins.0.saturating_sub(BEFORE.0))));
         for &(slot, arming) in self.layout.pending(cpu) {
             let masked = irq::mask();
@@ -183,15 +183,6 @@ impl Run {
         }
         cpu::wait_until(Ps::from_ns(self.layout.ends));
         self.end(cpu);
-    }
-
-    fn set_up_clock(&self) {
-        let policy = match self.source {
-            Clock::Tsc => return,
-            Clock::Hpet => ReadPolicy::Direct,
-            Clock::Combined => ReadPolicy::Combined,
-        };
-        *self.clock.borrow_mut() = SharedClock::new(policy).map(Rc::new);
     }
 
     /// Begins to count, on one CPU.
@@ -276,12 +267,9 @@ impl Run {
 
     fn read_clock(&self) {
         let began = engine::clock();
-        // Clone the clock and release the borrow: while this CPU reads it, the code of another CPU
-        // may run, and may borrow it too.
-        let clock = self.clock.borrow().clone();
-        match clock {
-            Some(clock) => clock.read(),
-            None => drop(platform::now()),
+        match &self.clock {
+            Some(clock) => _ = clock.read(),
+            None => _ = platform::now(),
         }
         if self.measured.get() {
             self.counts.borrow_mut().clock_read += engine::clock() - began;

@@ -11,17 +11,13 @@ use tickless_core::time::CpuId;
 impl Kernel {
     pub(super) fn idle_loop(&self, cpu: CpuId) {
         self.start_tick(cpu);
-        while !engine::is_ending() {
+        loop {
             let _masked = irq::mask();
             if self.has_work(cpu) {
                 self.choose();
             } else {
                 self.idle(cpu);
             }
-        }
-        self.stop_tick(cpu);
-        if let Some(slice) = self.cpus[cpu.index()].slice.get() {
-            slice.shutdown_sync();
         }
     }
 
@@ -30,7 +26,7 @@ impl Kernel {
     fn idle(&self, cpu: CpuId) {
         engine::charge(self.costs.idle);
         self.tick_enter_idle(cpu);
-        while !self.has_work(cpu) && !engine::is_ending() {
+        while !self.has_work(cpu) {
             // An interrupt handler may have left the timer device unprogrammed, because the
             // CPU programs it when it chooses the next task. Here no task is ready to be chosen:
             // program the device now.

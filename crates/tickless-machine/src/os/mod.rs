@@ -306,9 +306,8 @@ impl Kernel {
         if self.config.slice.is_none() {
             self.share_fairly();
         }
-        let ends = engine::is_ending();
         let is_idle = mine.current.get() == mine.idle.get();
-        if ends || is_idle && self.config.idle != IdleTick::Keeps {
+        if is_idle && self.config.idle != IdleTick::Keeps {
             return CallbackResult::Done;
         }
         CallbackResult::Restart(periodic::forward(firing.window, firing.now, self.config.tick).0)

@@ -78,7 +78,7 @@ impl Kernel {
     pub(super) fn switch_off(&self, cpu: CpuId) {
         let mine = &self.cpus[cpu.index()];
         let until = mine.off_until.take();
-        if mine.kept_on.get() > 0 || until <= engine::clock() || engine::is_ending() {
+        if mine.kept_on.get() > 0 || until <= engine::clock() {
             return;
         }
         self.stop_tick(cpu);

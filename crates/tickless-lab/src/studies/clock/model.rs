@@ -37,7 +37,7 @@ use tickless_machine::device;
 use tickless_machine::engine::{self, Machine};
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
-use tickless_machine::shared_clock::SharedClock;
+use tickless_machine::shared_clock::{self, SharedClock};
 use tickless_machine::size::{Sized, sizes};
 use tickless_machine::spec::Spec;
 use tickless_machine::{cpu, irq};
@@ -223,7 +223,7 @@ const PUBLISHED: [Published; 2] = [
 
 struct Run {
     bases: Arc<Bases<Sim>>,
-    clock: RefCell<Option<Rc<SharedClock>>>,
+    clock: SharedClock,
     source: Source,
     reads: RefCell<Vec<u64>>,
     /// The device's own count of reads, which includes set-up and warm-up.
@@ -239,9 +239,13 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
     let cpus = costs.topology.cpus();
     let period = Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64);
     let mut machine = Machine::new(costs);
+    let policy = match source {
+        Source::Combined => ReadPolicy::Combined,
+        Source::Tsc | Source::Direct => ReadPolicy::Direct,
+    };
     let run = Rc::new(Run {
         bases: Arc::new(Bases::new(Sim, cpus, Settings::default())),
-        clock: RefCell::new(None),
+        clock: shared_clock::new(policy),
         source,
         reads: RefCell::new(Vec::new()),
         device_reads: Shared::new(0),
@@ -258,16 +262,13 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
         };
         let (run, timers) = (Rc::clone(&run), Rc::clone(&timers));
         machine.start(CpuId(cpu), move || {
-            if cpu == 0 {
-                run.set_up();
-            }
             let first = Ns(period.0 + offset);
             // These timers are never shut down, so arming does not fail.
             let window = Window::at(first);
             let _ = timers[cpu as usize].start(window, Ns::ZERO, Options::default());
             run.compute(period);
-            if let (0, Some(clock)) = (cpu, &*run.clock.borrow()) {
-                run.device_reads.set(device::counter_reads(clock.counter()));
+            if cpu == 0 {
+                run.device_reads.set(device::counter_reads());
             }
         })?;
     }
@@ -301,27 +302,13 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
 }
 
 impl Run {
-    /// Opens the counter that all CPUs read.
-    fn set_up(&self) {
-        let policy = match self.source {
-            Source::Combined => ReadPolicy::Combined,
-            Source::Tsc | Source::Direct => ReadPolicy::Direct,
-        };
-        *self.clock.borrow_mut() = SharedClock::new(policy).map(Rc::new);
-    }
-
     /// Reads the clock. Records the duration unless the machine is still warming up.
     fn read_clock(&self, period: Ns) {
         let began = engine::clock();
         if self.source == Source::Tsc {
             platform::now();
         } else {
-            // The `RefCell` must not stay borrowed during the read: the simulated CPU may be
-            // suspended in it, and another CPU borrows the cell.
-            let clock = self.clock.borrow().clone();
-            if let Some(clock) = clock {
-                clock.read();
-            }
+            self.clock.read();
         }
         if is_measured(began, period) {
             self.reads.borrow_mut().push((engine::clock() - began).0);
