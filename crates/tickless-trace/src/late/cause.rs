@@ -121,7 +121,7 @@ fn idle_or_irq(activity: Option<Activity>) -> String {
 /// an eighth of the timer's duration) plus two ticks. The kernel rounds the time of the arming up
 /// to a tick, and the bucket expires with the first tick after its end.
 pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
-    let tick = trace.hz.map_or(Ns(0), |hz| hz.tick());
+    let tick = trace.tick().unwrap_or(Ns(0));
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
 }
 
@@ -144,7 +144,7 @@ fn stood_still(
     const TICK_USUAL: Ns = Ns(4_000_000);
     let group = trace.processes.limited_group(sleep.pid);
     let is_busy = matches!(activity, Some(Activity::Thread(pid)) if pid != 0 && pid != sleep.pid);
-    let tick = trace.hz.map_or(TICK_USUAL, |hz| hz.tick());
+    let tick = trace.tick().unwrap_or(TICK_USUAL);
     let within = match (group, is_busy) {
         (Some(_), _) => Ns(to.since(from).0 / 2),
         (None, true) if trace.processes.has_limits() => return false,

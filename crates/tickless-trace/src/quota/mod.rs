@@ -160,7 +160,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         Some(1..) => (1.0, Ns::ZERO),
         _ => (demand.share(), demand.start_wait()),
     };
-    let tick = trace.hz.map_or(TICK_USUAL, |hz| hz.tick());
+    let tick = trace.tick().unwrap_or(TICK_USUAL);
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
         let place = Place { cpus, tick, share, start_wait };

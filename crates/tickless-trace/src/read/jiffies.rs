@@ -29,15 +29,9 @@ const COMMON_HZ: [u32; 4] = [100, 250, 300, 1000];
 /// Ftrace cuts times to microseconds, so a time may be printed this much too early.
 const PRINTED_EARLY_NS: i64 = 1_000;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hz {
-    pub value: u32,
-}
-
-impl Hz {
-    pub fn tick(&self) -> Ns {
-        Ns((1_000_000_000 + u64::from(self.value) / 2) / u64::from(self.value.max(1)))
-    }
+/// Returns the length of a tick.
+pub(crate) fn tick(hz: u32) -> Ns {
+    Ns((1_000_000_000 + u64::from(hz) / 2) / u64::from(hz.max(1)))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,29 +72,28 @@ pub(super) fn measure(
     names: &Names,
     header_hz: Option<u32>,
     monotonic_ahead_ns: Option<i64>,
-) -> (Option<Hz>, Option<JiffyClock>) {
+) -> (Option<u32>, Option<JiffyClock>) {
     let readings = Readings::collect(records);
     let ticks = tick_expiries(records, names);
     let of_events = readings.as_ref().and_then(Readings::hz);
-    let of_header = header_hz.map(|value| Hz { value });
     // The header's HZ is wrong if the events contradict it and show another rate.
-    let is_wrong = |hz: &Hz| {
-        let agrees = readings.as_ref().is_some_and(|readings| readings.agree_with(hz.value));
+    let is_wrong = |hz: &u32| {
+        let agrees = readings.as_ref().is_some_and(|readings| readings.agree_with(*hz));
         of_events.is_some() && !agrees
     };
-    let hz = of_header
+    let hz = header_hz
         .filter(|hz| !is_wrong(hz))
         .or(of_events)
         .or_else(|| hz_of_ticks(&ticks))
-        .or(of_header);
-    let clock = hz.zip(readings).and_then(|(hz, readings)| {
-        let latest = readings.earliest(hz.tick())?;
-        let exact = monotonic_ahead_ns.and_then(|ahead| at_tick(latest, &ticks, hz.tick(), ahead));
+        .or(header_hz);
+    let clock = hz.map(tick).zip(readings).and_then(|(tick, readings)| {
+        let latest = readings.earliest(tick)?;
+        let exact = monotonic_ahead_ns.and_then(|ahead| at_tick(latest, &ticks, tick, ahead));
         Some(JiffyClock {
             anchor: readings.first,
             anchor_ns: exact.unwrap_or(latest),
-            tick: hz.tick(),
-            late_max: if exact.is_some() { Ns::ZERO } else { hz.tick() },
+            tick,
+            late_max: if exact.is_some() { Ns::ZERO } else { tick },
         })
     });
     (hz, clock)
@@ -142,34 +135,27 @@ impl Readings {
     }
 
     /// Returns the common rate with which the readings agree best, if they agree with any.
-    fn hz(&self) -> Option<Hz> {
+    fn hz(&self) -> Option<u32> {
         let (first, last) = (self.readings.first()?.0, self.readings.last()?.0);
         if last.saturating_sub(first) < Self::SPAN_NS_MIN {
             return None;
         }
-        let spread = |&value: &u32| {
-            let (spread, tick) = self.spread(value);
-            (spread, value, tick)
-        };
-        let (spread, value, tick) = COMMON_HZ.iter().map(spread).min()?;
-        let agree = spread <= 2 * tick.0 as i64 && self.readings.len() >= 4;
-        agree.then_some(Hz { value })
+        let best = COMMON_HZ.into_iter().min_by_key(|&hz| (self.spread(tick(hz)), hz))?;
+        (self.agree_with(best) && self.readings.len() >= 4).then_some(best)
     }
 
-    /// Returns how much [`Readings::beginnings`] vary at this rate (their interquartile range), and
-    /// the tick. At the right rate they hardly vary.
-    fn spread(&self, value: u32) -> (i64, Ns) {
-        let tick = Hz { value }.tick();
+    /// Returns how much [`Readings::beginnings`] vary with this tick (their interquartile range).
+    /// With the right tick they hardly vary.
+    fn spread(&self, tick: Ns) -> i64 {
         let sorted = self.beginnings(tick);
         let quarter = sorted.len() / 4;
-        let Some(last) = sorted.len().checked_sub(1 + quarter) else { return (0, tick) };
-        (sorted[last].saturating_sub(sorted[quarter]), tick)
+        let Some(last) = sorted.len().checked_sub(1 + quarter) else { return 0 };
+        sorted[last].saturating_sub(sorted[quarter])
     }
 
     /// Returns whether jiffies can have advanced at this rate.
-    fn agree_with(&self, value: u32) -> bool {
-        let (spread, tick) = self.spread(value);
-        spread <= 2 * tick.0 as i64
+    fn agree_with(&self, hz: u32) -> bool {
+        self.spread(tick(hz)) <= 2 * tick(hz).0 as i64
     }
 
     /// Returns the smallest of [`Readings::beginnings`] that has others near it. A beginning far
@@ -201,12 +187,11 @@ fn tick_expiries(records: &[Record], names: &Names) -> HashMap<TimerAddr, Vec<u6
 }
 
 /// Returns the rate whose tick is the shortest distance between two expiries of a tick timer.
-fn hz_of_ticks(ticks: &HashMap<TimerAddr, Vec<u64>>) -> Option<Hz> {
+fn hz_of_ticks(ticks: &HashMap<TimerAddr, Vec<u64>>) -> Option<u32> {
     let steps = ticks.values().flat_map(|expiries| expiries.windows(2));
     let shortest = steps.map(|pair| pair[1].saturating_sub(pair[0])).filter(|&ns| ns > 0).min()?;
-    let rates = COMMON_HZ.iter().map(|&value| Hz { value });
     // The distance equals the tick to the nanosecond; 0.1% allows for kernels that round otherwise.
-    rates.into_iter().find(|hz| hz.tick().0.abs_diff(shortest) <= shortest / 1_000)
+    COMMON_HZ.into_iter().find(|&hz| tick(hz).0.abs_diff(shortest) <= shortest / 1_000)
 }
 
 /// Returns the last time not after `latest` at which the tick expired, on the trace's clock.

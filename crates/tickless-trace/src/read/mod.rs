@@ -41,7 +41,8 @@ use tickless_core::time::{CpuId, Ns};
 pub use attributes::{ClockId, Context, HrtimerMode};
 pub use event::{Event, EventKind, Family, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
 pub use header::Header;
-pub use jiffies::{Hz, JiffyClock};
+pub use jiffies::JiffyClock;
+pub(crate) use jiffies::tick;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub(crate) use prefix::{Prefix, split};
 pub use problem::{Cause, Problem, Problems, TraceError, Unusable};
@@ -75,7 +76,7 @@ pub struct Trace {
     /// The name of each thread, by the thread's number; the last one, if it has changed.
     pub tasks: HashMap<u32, Box<str>>,
     pub processes: Processes,
-    pub hz: Option<Hz>,
+    pub hz: Option<u32>,
     /// Converts jiffies to times; `None` without a wheel timer or a known tick rate.
     pub jiffies: Option<JiffyClock>,
     /// How far the trace's clock is ahead of CLOCK_MONOTONIC; `None` if no hrtimer expired.
@@ -102,6 +103,11 @@ impl Trace {
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
         let read = open::open(input).and_then(|lines| reader::read(path, lines));
         read.map_err(|why| TraceError { path: path.to_owned(), why })
+    }
+
+    /// Returns the length of the kernel's tick, if its rate is known.
+    pub fn tick(&self) -> Option<Ns> {
+        self.hz.map(tick)
     }
 
     pub fn count(&self, kind: EventKind) -> usize {

@@ -204,9 +204,9 @@ impl Reader {
         let ahead_ns = monotonic::ahead_ns(&self.records, &self.names);
         let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, ahead_ns);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
-            && header != hz.value
+            && header != hz
         {
-            self.problems.note(1, Cause::HzContradicted { header, events: hz.value });
+            self.problems.note(1, Cause::HzContradicted { header, events: hz });
         }
         let mut kinds = self.records.iter().map(|record| record.event.kind());
         let has_start = kinds.any(|kind| kind == EventKind::TimerStart);

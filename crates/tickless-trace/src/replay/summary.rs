@@ -113,7 +113,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
             kernel: trace.header.kernel.clone(),
             cpus: trace.cpus,
             seconds: trace.span().0 as f64 / 1e9,
-            hz: trace.hz.map(|hz| hz.value),
+            hz: trace.hz,
             recorded,
         },
         policies: results,

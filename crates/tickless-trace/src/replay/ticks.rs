@@ -8,7 +8,7 @@ use super::agreement::Agreement;
 use super::engine::{self, OtherTicks};
 use super::lateness::Quantiles;
 use super::script::{self, Inference};
-use crate::read::{Hz, Trace};
+use crate::read::{Trace, tick};
 use serde::Serialize;
 use tickless_core::time::Tick;
 
@@ -36,7 +36,7 @@ pub fn other_ticks(trace: &Trace, inference: Inference, rates: &[u32]) -> Option
     let policy = Agreement::policy_of(trace);
     let mut results = Vec::new();
     for &hz in rates {
-        let Some(length) = Tick::new(Hz { value: hz }.tick().to_duration()) else { continue };
+        let Some(length) = Tick::new(tick(hz).to_duration()) else { continue };
         for stopped in [true, false] {
             let ticks = OtherTicks { length, stop: stopped, turns: &turns };
             let result = engine::run(&script, trace, policy, Some(ticks));

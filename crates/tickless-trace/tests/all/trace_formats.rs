@@ -164,7 +164,7 @@ fn hz_is_found_from_the_wheel() {
             wheel_start(50_000_000_000 + at, 4_295_000_000 + at / tick - step % 3 / 2)
         });
         let trace = ftrace(&readings.collect::<Vec<_>>());
-        assert_eq!(u64::from(trace.hz.unwrap().value), hz);
+        assert_eq!(u64::from(trace.hz.unwrap()), hz);
         let clock = trace.jiffies.unwrap();
         let begin = clock.time(Jiffy(4_295_000_000)).0;
         // Without tick events it may be one tick late, and `late_max` shows that.
@@ -211,8 +211,7 @@ fn a_short_trace_takes_hz_from_the_tick() {
     };
     let lines = [line(7_003_333_333), line(7_006_666_666), line(7_016_666_665)];
     let trace = ftrace(&lines);
-    let hz = trace.hz.unwrap();
-    assert_eq!((hz.value, hz.tick()), (300, Ns(3_333_333)));
+    assert_eq!((trace.hz, trace.tick()), (Some(300), Some(Ns(3_333_333))));
 }
 
 #[test]
@@ -282,8 +281,7 @@ fn the_header_and_the_clocks_are_found() {
     let trace = parsed(&text);
     assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
     assert_eq!(trace.header.kernel.as_deref(), Some("6.18.44-fc-v595"));
-    let hz = trace.hz.unwrap();
-    assert_eq!((hz.value, hz.tick()), (250, Ns(4_000_000)));
+    assert_eq!((trace.hz, trace.tick()), (Some(250), Some(Ns(4_000_000))));
     assert_eq!(trace.monotonic_ahead_ns, Some(0));
     // The first wheel timer was started 30 us after the tick of 3034.548 s, in this jiffy.
     let clock = trace.jiffies.unwrap();

@@ -145,7 +145,7 @@ enum Ticks {
 
 /// Returns the tick of a trace's kernel, or the default if it is not known.
 pub(super) fn tick(trace: &Trace) -> Tick {
-    trace.hz.and_then(|hz| Tick::new(hz.tick().to_duration())).unwrap_or_default()
+    trace.tick().and_then(|tick| Tick::new(tick.to_duration())).unwrap_or_default()
 }
 
 impl Script {
