@@ -8,9 +8,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Groups are read down to this depth of nesting.
-const DEPTH_MAX: usize = 12;
-
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CgroupError {
@@ -86,26 +83,20 @@ fn has_cpu(kind: &str, options: &str) -> bool {
 impl Cgroup {
     /// Returns the control group at the mount point `root`, and all groups below it.
     pub fn below(root: &Path) -> Vec<Cgroup> {
-        let mut groups = vec![(Cgroup { folder: root.into(), path: "/".into() }, 0)];
-        let mut at = 0;
-        while let Some((group, depth)) = groups.get(at).cloned() {
-            if depth < DEPTH_MAX {
-                groups.extend(group.inner(root).map(|inner| (inner, depth + 1)));
-            }
-            at += 1;
+        let mut groups = vec![Cgroup::at(root.into(), root)];
+        let mut next = 0;
+        while let Some(group) = groups.get(next) {
+            let entries = fs::read_dir(&group.folder).into_iter().flatten().flatten();
+            let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            groups.extend(inner.map(|entry| Cgroup::at(entry.path(), root)));
+            next += 1;
         }
-        groups.into_iter().map(|(group, _)| group).collect()
+        groups
     }
 
-    /// Returns the groups directly inside this one, with their paths below `root`.
-    fn inner(&self, root: &Path) -> impl Iterator<Item = Cgroup> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        folders.map(move |entry| {
-            let folder = entry.path();
-            let path = format!("/{}", folder.strip_prefix(root).unwrap_or(&folder).display());
-            Cgroup { folder, path }
-        })
+    fn at(folder: PathBuf, root: &Path) -> Cgroup {
+        let path = format!("/{}", folder.strip_prefix(root).unwrap_or(&folder).display());
+        Cgroup { folder, path }
     }
 
     /// Finds a group by its folder, or by its path below one of the mount points `roots`.
@@ -124,8 +115,7 @@ impl Cgroup {
             let roots = roots.iter().map(|root| root.display().to_string()).collect();
             return Err(CgroupError::NoGroup { path: path.display().to_string(), roots });
         };
-        let below = folder.strip_prefix(root).unwrap_or(folder);
-        let group = Cgroup { folder: folder.clone(), path: format!("/{}", below.display()) };
+        let group = Cgroup::at(folder.clone(), root);
         match group.counters() {
             Some(_) => Ok(group),
             None => Err(CgroupError::NoController { path: folder.clone() }),

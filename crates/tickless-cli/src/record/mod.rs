@@ -73,7 +73,7 @@ enum Purpose {
 pub(crate) fn prepare(tracefs: Tracefs, options: &Options) -> Result<Recording, RecordError> {
     let program = std::env::current_exe().ok();
     let recording = Recording::prepare(tracefs, options, program.as_deref())?;
-    recording.notes().iter().for_each(complain);
+    recording.notes.iter().for_each(complain);
     Ok(recording)
 }
 
@@ -135,7 +135,7 @@ impl Command for RecordArgs {
         }
         let (path, advice) = (self.output.display(), self.advice());
         complain(format_args!("{path}: {seconds:.2} s, {} events. {advice}", statistics.kept));
-        loss(&statistics, recording.buffer_kb()).iter().for_each(complain);
+        loss(&statistics, recording.buffer_kb).iter().for_each(complain);
         unseen.into_iter().for_each(|cpu| complain(Cause::IdleNotRecorded { cpu }));
         Ok(match end {
             End::Command(status) => Exit::Status(status),

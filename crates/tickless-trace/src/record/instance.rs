@@ -55,13 +55,12 @@ impl Drop for Instance {
 
 /// Removes the instances of recorders that are gone, and returns their names.
 pub(super) fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
-    let instances = tracefs.root().join("instances");
-    let Ok(entries) = fs::read_dir(&instances) else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let is_removed =
+        |name: &String| fs::remove_dir(tracefs.root().join("instances").join(name)).is_ok();
     let is_leftover = |name: &String| {
         recorder(name).is_some_and(|(pid, start)| start_time(pid).is_none_or(|now| now != start))
     };
-    names.filter(is_leftover).filter(|name| fs::remove_dir(instances.join(name)).is_ok()).collect()
+    names(tracefs).filter(is_leftover).filter(is_removed).collect()
 }
 
 /// Returns the prefix that the names of all instances of this process have.
@@ -71,9 +70,12 @@ pub(super) fn own_prefix() -> String {
 }
 
 pub(super) fn is_left(tracefs: &Tracefs, prefix: &str) -> bool {
+    names(tracefs).any(|name| name.starts_with(prefix))
+}
+
+fn names(tracefs: &Tracefs) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(tracefs.root().join("instances")).into_iter().flatten().flatten();
-    let mut found = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    found.any(|name| name.starts_with(prefix))
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
 /// Returns the process number and start time in an instance's name; `None` without this form.

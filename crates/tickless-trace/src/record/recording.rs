@@ -21,35 +21,30 @@ pub struct Options {
     pub more: Vec<String>,
 }
 
-/// An event that a replay uses if the kernel has it. Only the timer events are required.
-struct Wanted {
-    path: &'static str,
-    filter: Option<&'static str>,
-    /// What the user reads if the kernel lacks the event.
-    without: &'static str,
-}
-
-const WANTED: [Wanted; 3] = [
-    Wanted {
-        path: "irq_vectors/local_timer_entry",
-        filter: None,
-        without: "timer interrupts are not recorded: this kernel has no irq_vectors:local_timer_*",
-    },
-    Wanted { path: "irq_vectors/local_timer_exit", filter: None, without: "" },
+/// Events that a replay uses if the kernel has them, each with its filter and what the user reads
+/// if the kernel lacks it. Only the timer events are required.
+const WANTED: [(&str, Option<&str>, &str); 3] = [
+    (
+        "irq_vectors/local_timer_entry",
+        None,
+        "timer interrupts are not recorded: this kernel has no irq_vectors:local_timer_*",
+    ),
+    ("irq_vectors/local_timer_exit", None, ""),
     // 0x6e0 is IA32_TSC_DEADLINE, the register that programs a CPU's timer interrupt.
-    Wanted {
-        path: "msr/write_msr",
-        filter: Some("msr == 0x6e0"),
-        without: "device writes are not recorded: this kernel has no msr:write_msr",
-    },
+    (
+        "msr/write_msr",
+        Some("msr == 0x6e0"),
+        "device writes are not recorded: this kernel has no msr:write_msr",
+    ),
 ];
 
 /// A recording that is prepared, running or stopped. Dropping it removes what it created.
 #[derive(Debug)]
 pub struct Recording {
     instance: Instance,
-    buffer_kb: u64,
-    notes: Vec<String>,
+    pub buffer_kb: u64,
+    /// Remarks for the user: what a replay will lack, and what was cleaned up.
+    pub notes: Vec<String>,
     idle_before: IdleStops,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
     _watcher: Option<Watcher>,
@@ -98,15 +93,6 @@ impl Recording {
         }
         let idle_before = IdleStops::now();
         Ok(Recording { instance, buffer_kb, notes, idle_before, _watcher: watcher, tracefs })
-    }
-
-    /// Returns remarks for the user: what a replay will lack, and what was cleaned up.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    pub fn buffer_kb(&self) -> u64 {
-        self.buffer_kb
     }
 
     pub fn start(&self) -> Result<(), RecordError> {
@@ -220,7 +206,7 @@ fn settings(
     ];
     let enable = |path: &str| (format!("events/{path}/enable"), "1".to_string());
     settings.push(enable("timer"));
-    for Wanted { path, filter, without } in WANTED {
+    for (path, filter, without) in WANTED {
         if !events.join(path).is_dir() {
             notes.extend((!without.is_empty()).then(|| without.to_string()));
             continue;
