@@ -70,7 +70,7 @@ struct Port {
     filled: Ps,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Line {
     /// The core that holds the line exclusively and may write it without a request; or [`NONE`].
     owner: u16,
@@ -139,19 +139,7 @@ impl Lines {
         if let Some(line) = self.free.pop() {
             return line;
         }
-        self.lines.push(Line {
-            owner: NONE,
-            home: NONE,
-            words: 0,
-            version: 0,
-            directory: Ps::ZERO,
-            written: Ps::ZERO,
-            is_dirty: false,
-            lost: Ps::ZERO,
-            hold: Ps::ZERO,
-            ports: Vec::new(),
-            watchers: Vec::new(),
-        });
+        self.lines.push(Line { owner: NONE, home: NONE, ..Line::default() });
         (self.lines.len() - 1) as LineId
     }
 

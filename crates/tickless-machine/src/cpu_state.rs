@@ -7,13 +7,17 @@ use crate::ps::Ps;
 
 pub const WATCHED_MAX: usize = 4;
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) enum Mode {
     Running,
     Working(Segment),
     Waiting(Ps),
-    Halted { since: Ps, exit: Ps },
+    Halted {
+        since: Ps,
+        exit: Ps,
+    },
     Spinning,
+    #[default]
     Off,
 }
 
@@ -29,7 +33,7 @@ pub(crate) struct Segment {
     pub end: Ps,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Cpu {
     pub clock: Ps,
     pub fiber: FiberId,
@@ -58,7 +62,7 @@ pub(crate) struct Cpu {
     pub joules: f64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Watched {
     lines: [(LineId, u32); WATCHED_MAX],
     /// The number of cache lines that the CPU's waiting loop has read; `WATCHED_MAX + 1` stands for
@@ -67,8 +71,6 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    const NONE: Watched = Watched { lines: [(0, 0); WATCHED_MAX], count: 0 };
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(LineId, u32)> {
         let count = if self.count > WATCHED_MAX { 0 } else { self.count };
         self.lines[..count].iter()
@@ -88,28 +90,6 @@ pub struct Waited {
 }
 
 impl Cpu {
-    pub(crate) fn new() -> Cpu {
-        Cpu {
-            clock: Ps::ZERO,
-            fiber: FiberId(u32::MAX),
-            mode: Mode::Off,
-            inbox: Inbox::default(),
-            locks: 0,
-            masked: 0,
-            handlers: 0,
-            wait: 0,
-            lost_copy: None,
-            miss: None,
-            next_request: Ps::ZERO,
-            drained: Ps::ZERO,
-            waited: Waited::default(),
-            lines_moved: 0,
-            watched: Watched::NONE,
-            watts: 0.0,
-            joules: 0.0,
-        }
-    }
-
     /// Returns when this CPU next does something, by which the machine chooses the next one.
     #[inline]
     pub(crate) fn key(&self) -> Ps {
@@ -176,7 +156,7 @@ impl Cpu {
     }
 
     pub(crate) fn take_watched(&mut self) -> Watched {
-        std::mem::replace(&mut self.watched, Watched::NONE)
+        std::mem::take(&mut self.watched)
     }
 
     /// Ends a waiting loop, because another CPU has written the line that the loop reads.

@@ -133,11 +133,11 @@ impl Machine {
             };
             let resumed = match self.fibers.get_mut(fiber.0 as usize) {
                 Some(Some(fiber)) => fiber.resume(),
-                _ => Resumed::Ended,
+                _ => Resumed::Return(()),
             };
             fiber::clear_yielder();
             with(|machine| machine.suspended(fiber, resumed));
-            if resumed == Resumed::Ended
+            if resumed == Resumed::Return(())
                 && let Some(place) = self.fibers.get_mut(fiber.0 as usize)
             {
                 *place = None;

@@ -43,11 +43,9 @@ fn coloured(steps: u32, body: impl FnOnce()) {
 
 pub(crate) struct Fiber(Coroutine<(), (), ()>);
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Resumed {
-    Suspended,
-    Ended,
-}
+/// How the resumption of a fiber has ended: the fiber has suspended itself, or its function has
+/// returned.
+pub(crate) type Resumed = CoroutineResult<(), ()>;
 
 impl Fiber {
     /// Makes a fiber. Stacks begin at different offsets, so that they do not share cache sets.
@@ -63,10 +61,7 @@ impl Fiber {
 
     /// Runs the fiber until it suspends itself or its function returns. Propagates its panics.
     pub(crate) fn resume(&mut self) -> Resumed {
-        match self.0.resume(()) {
-            CoroutineResult::Yield(()) => Resumed::Suspended,
-            CoroutineResult::Return(()) => Resumed::Ended,
-        }
+        self.0.resume(())
     }
 }
 
@@ -95,3 +90,10 @@ pub(crate) fn clear_yielder() {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct FiberId(pub(crate) u32);
+
+impl Default for FiberId {
+    /// The number of no fiber.
+    fn default() -> FiberId {
+        FiberId(u32::MAX)
+    }
+}

@@ -105,7 +105,7 @@ impl MachineState {
         MachineState {
             serial,
             order: Order::new(cpus),
-            cpus: (0..cpus).map(|_| Cpu::new()).collect(),
+            cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             lines: Lines::new(costs.line, topology),
             counter: Counter::default(),
             busy: vec![0; topology.cores() as usize],
@@ -157,7 +157,7 @@ impl MachineState {
     #[inline]
     pub(crate) fn suspended(&mut self, fiber: FiberId, resumed: Resumed) {
         let Some(cpu) = self.running.take() else { return };
-        if resumed == Resumed::Ended && self.cpus[cpu].fiber == fiber {
+        if resumed == Resumed::Return(()) && self.cpus[cpu].fiber == fiber {
             self.switch_off(cpu);
         }
         let key = self.cpus[cpu].key();

@@ -61,9 +61,7 @@ impl MachineState {
         }
         idle + self.core_energy.iter().map(|used| used.joules).sum::<f64>()
     }
-}
 
-impl MachineState {
     /// The current speed of each busy thread of this CPU's core, relative to one alone on a core.
     pub(crate) fn rate(&self, cpu: usize) -> f64 {
         let busy = self.busy[self.costs.topology.core(CpuId(cpu as u16)) as usize].max(1);

@@ -22,7 +22,7 @@ pub use pipe::Pipe;
 pub use task::{Class, TaskId};
 
 use crate::cost::OsCosts;
-use crate::engine::{self, FiberId, Machine};
+use crate::engine::{self, Machine};
 use crate::irq::{self, Vector};
 use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
@@ -407,5 +407,3 @@ const TICK: u64 = 0;
 const SLICE: u64 = 1;
 
 const TIMEKEEPER: CpuId = CpuId(0);
-
-const NO_FIBER: FiberId = FiberId(u32::MAX);

@@ -7,7 +7,7 @@
 //! expiry thread is woken at every tick even if no timer has expired, and so drives other tasks
 //! away from their CPU.
 
-use super::{Clocked, Kernel, NO_FIBER, TaskUsage};
+use super::{Clocked, Kernel, TaskUsage};
 use crate::engine::{self, FiberId, Machine};
 use crate::irq::{self, Vector};
 use crate::ps::Ps;
@@ -24,8 +24,9 @@ impl TaskId {
     pub(super) const NONE: TaskId = TaskId(u32::MAX);
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Default)]
 pub enum Class {
+    #[default]
     Idle,
     Fair,
     /// Real-time: runs before all fair tasks, and before real-time tasks with a lower number.
@@ -41,7 +42,7 @@ enum Queued {
     ByInterrupt,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Task {
     fiber: FiberId,
     class: Class,
@@ -59,22 +60,7 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) fn idle(cpu: CpuId, fiber: FiberId) -> Task {
-        Task { bound: Some(cpu), on_cpu: true, ..Task::new(fiber, Class::Idle, cpu) }
-    }
-
-    fn new(fiber: FiberId, class: Class, cpu: CpuId) -> Task {
-        Task {
-            fiber,
-            class,
-            bound: None,
-            cpu,
-            is_blocked: false,
-            on_cpu: false,
-            woken: false,
-            since: Ps::ZERO,
-            queued: None,
-            usage: TaskUsage::default(),
-        }
+        Task { fiber, bound: Some(cpu), cpu, on_cpu: true, ..Task::default() }
     }
 }
 
@@ -114,7 +100,7 @@ impl Kernel {
     ) -> io::Result<TaskId> {
         let count = self.tasks.borrow().len() as u16;
         let cpu = bound.unwrap_or(CpuId(count % self.cpus.len() as u16));
-        let id = self.add(Task { bound, ..Task::new(NO_FIBER, class, cpu) });
+        let id = self.add(Task { class, bound, cpu, ..Task::default() });
         let kernel = Rc::clone(self);
         let fiber = machine.add(move || {
             kernel.begin_turn();
