@@ -3,10 +3,11 @@
 
 use crate::coherence::{Access, Found};
 use crate::cpu_state::{Mode, Waited};
+use crate::engine::clock;
 use crate::fiber;
 use crate::irq::deliver;
 use crate::machine_state::{
-    LineSharing, MachineState, Turn, WordSlot, with, with_cpu, with_running,
+    Delay, LineSharing, MachineState, WordSlot, with, with_cpu, with_running,
 };
 use crate::ps::Ps;
 use tickless_core::time::CpuId;
@@ -17,9 +18,9 @@ use tickless_core::time::CpuId;
 #[inline]
 pub(crate) fn act<R>(ahead: Ps, f: impl FnOnce(&mut MachineState, usize) -> R) -> Option<R> {
     let mut f = Some(f);
-    attempt(|machine, cpu| match machine.may_act(cpu, ahead) {
-        Turn::Now => Ok(f.take().map(|f| f(machine, cpu))),
-        wait => Err(wait),
+    attempt(|machine, cpu| {
+        machine.may_act(cpu, ahead)?;
+        Ok(f.take().map(|f| f(machine, cpu)))
     })
     .flatten()
 }
@@ -27,12 +28,12 @@ pub(crate) fn act<R>(ahead: Ps, f: impl FnOnce(&mut MachineState, usize) -> R) -
 /// Calls `f` until it succeeds. After each failure, performs the wait that `f` returned: handles
 /// the interrupts, or suspends the fiber until the CPU's turn.
 #[inline]
-fn attempt<R>(mut f: impl FnMut(&mut MachineState, usize) -> Result<R, Turn>) -> Option<R> {
+fn attempt<R>(mut f: impl FnMut(&mut MachineState, usize) -> Result<R, Delay>) -> Option<R> {
     loop {
         match with_running(&mut f)? {
             Ok(result) => return Some(result),
-            Err(Turn::Interrupt) => deliver(),
-            Err(_) => fiber::suspend(),
+            Err(Delay::Interrupt) => deliver(),
+            Err(Delay::OtherCpus) => fiber::suspend(),
         }
     }
 }
@@ -48,13 +49,9 @@ pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
             Found::Here => machine.nearest,
             Found::Away => Ps::ZERO,
         };
-        match machine.may_act(cpu, ahead) {
-            Turn::Now => {
-                machine.access(cpu, line, access, found);
-                Ok(())
-            }
-            wait => Err(wait),
-        }
+        machine.may_act(cpu, ahead)?;
+        machine.access(cpu, line, access, found);
+        Ok(())
     });
 }
 
@@ -69,7 +66,6 @@ pub(crate) fn suspend() {
 /// that the CPU has waited. The CPU is parked until another CPU writes a cache line that the loop
 /// has read, or an interrupt is due.
 pub(crate) fn relax_for(sum: fn(&mut Waited) -> &mut Ps) {
-    let clock = || with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO);
     let begun = clock();
     let parked = act(Ps::ZERO, |machine, cpu| {
         machine.count(cpu);

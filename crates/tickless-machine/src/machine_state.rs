@@ -83,11 +83,10 @@ pub(crate) struct CoreEnergy {
     pub joules: f64,
 }
 
-pub(crate) enum Turn {
-    Now,
-    /// Other CPUs must act before this CPU.
-    Wait,
-    /// The CPU may not act now: it must first handle an interrupt that is due.
+/// What must happen before a CPU may act.
+pub(crate) enum Delay {
+    OtherCpus,
+    /// The CPU must handle an interrupt that is due.
     Interrupt,
 }
 
@@ -218,16 +217,16 @@ impl MachineState {
         self.digest = (self.digest ^ what).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
     }
 
-    /// Returns whether a CPU may act now: before its horizon, or less than `ahead` after it.
+    /// Checks that a CPU may act now: before its horizon, or less than `ahead` after it.
     #[inline]
-    pub(crate) fn may_act(&self, cpu: usize, ahead: Ps) -> Turn {
+    pub(crate) fn may_act(&self, cpu: usize, ahead: Ps) -> Result<(), Delay> {
         let state = &self.cpus[cpu];
         if state.is_interrupted() {
-            Turn::Interrupt
+            Err(Delay::Interrupt)
         } else if state.clock < self.horizon + ahead {
-            Turn::Now
+            Ok(())
         } else {
-            Turn::Wait
+            Err(Delay::OtherCpus)
         }
     }
 
