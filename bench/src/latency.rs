@@ -77,7 +77,7 @@ impl Watch {
     }
 }
 
-/// Starts timers and measures their latencies for this long. Keeps the result of `start` until then.
+/// Starts timers and measures their latencies for this long. Keeps what `start` returns until then.
 pub fn measured<T>(run: Duration, start: impl FnOnce(&Arc<Mutex<Recorder>>) -> T) -> Latencies {
     let recorder = Recorder::shared();
     let _started = start(&recorder);

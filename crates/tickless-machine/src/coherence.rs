@@ -209,8 +209,8 @@ impl Lines {
         }
     }
 
-    /// Performs an access at `now`. The core may have requested the line earlier, at `asked`. Returns
-    /// when the access ends: a store, when other CPUs see it.
+    /// Performs an access at `now`. The core may have requested the line earlier, at `asked`.
+    /// Returns when the access ends: a store, when other CPUs see it.
     #[inline]
     pub(crate) fn serve(
         &mut self,

@@ -53,19 +53,19 @@ macro_rules! prices {
 prices! {
     LineCosts {
         hit: Ps = duration "line.hit_ns",
-        /// The delay of the instruction after a store. The store itself may take longer: it waits in
-        /// the store buffer.
+        /// The delay of the instruction after a store. The store itself may take longer: it waits
+        /// in the store buffer.
         store: Ps = duration "line.store_ns",
         atomic: Ps = time "line.atomic_ns",
         /// The duration of an atomic operation on a line that another core of the socket has
         /// written. The shares below are fractions of this duration, and of the next two. A failed
         /// operation takes as long as a successful one.
         node: Ps = duration "line.node_ns",
-        /// The duration of an atomic operation on a line that a core of a socket one hop away wrote.
+        /// The duration of an atomic operation on a line that a socket one hop away wrote.
         near: Ps = duration "line.near_ns",
-        /// The duration of an atomic operation on a line written by a core behind a node controller.
+        /// The duration of an atomic operation on a line written behind a node controller.
         far: Ps = duration "line.far_ns",
-        /// The fraction of an atomic operation that a load takes, of a line that another core wrote.
+        /// The fraction of an atomic operation that a load takes, of a line another core wrote.
         load_share: f64 = positive "line.load_share",
         /// The fraction of an atomic operation that a load takes, of a clean line (no core has
         /// written it since its last transfer) from a cache of the same socket.
@@ -88,13 +88,13 @@ prices! {
         /// on the first line's content. Zero if a core waits for each line before it requests the
         /// next.
         overlap: Ps = time "line.overlap_ns",
-        /// How much of the later instructions a core executes while an earlier one waits for a cache
-        /// line, as the duration of their computation.
+        /// How much of the later instructions a core executes while an earlier one waits for a
+        /// cache line, as the duration of their computation.
         window: Ps = time "cpu.window_ns",
         memory: Ps = duration "line.memory_ns",
         /// The time for which one reader occupies a socket's cache, so that the next reader waits.
         port: Ps = time "line.port_ns",
-        /// The time for which one reader occupies a line's directory, so that the next reader waits.
+        /// The time for which one reader occupies a line's directory, so the next reader waits.
         directory: Ps = time "line.directory_ns",
         /// After a core has received a line to write it, the line stays with that core for at least
         /// this time, while requests of other cores wait.

@@ -115,7 +115,8 @@ impl Queue for Calloop {
 }
 
 /// The queue of embassy's time drivers: it wakes tasks, and a task that is scheduled twice is woken
-/// at the earlier time. There is room for 64 tasks; if it is full, it wakes some early, as documented.
+/// at the earlier time. There is room for 64 tasks; if it is full, it wakes some early, as
+/// documented.
 pub struct Embassy {
     queue: ConstGenericQueue<64>,
     wakers: Vec<Waker>,
