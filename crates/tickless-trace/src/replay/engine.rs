@@ -115,6 +115,7 @@ enum Timer {
 }
 
 /// What callbacks and inferred operations (those without a record) count during the replay.
+#[derive(Default)]
 struct Seen {
     early: u64,
     late: Lateness,
@@ -156,11 +157,9 @@ impl<'s> Engine<'s> {
             }
         }
         let seen = RefCell::new(Seen {
-            early: 0,
-            late: Lateness::new(),
             guessed: vec![false; timers.len()],
             inferred: vec![DeviceCounts::default(); cpus],
-            idle_wakeups: 0,
+            ..Seen::default()
         });
         let deferred = defers.then(|| RefCell::new(vec![Ns::NEVER; cpus]));
         let is_idle = vec![false; cpus];

@@ -16,15 +16,17 @@ pub struct Quantiles {
     pub max: u64,
 }
 
-impl Lateness {
-    pub(super) fn new() -> Lateness {
+impl Default for Lateness {
+    fn default() -> Lateness {
         /// 18 minutes.
         const HIGHEST_NS: u64 = 1 << 40;
         Lateness([(); 2].map(|()| {
             Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
         }))
     }
+}
 
+impl Lateness {
     pub(super) fn record(&mut self, family: Family, late: Ns) {
         self.0[family as usize].saturating_record(late.0);
     }

@@ -39,7 +39,7 @@ pub enum Inference {
     Off,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) items: Vec<Item>,
     pub(super) ops: Vec<Op>,
@@ -157,18 +157,9 @@ impl Script {
             record.map_or(Ns::ZERO, |record| clocks.replay_time(record.time))
         };
         Script {
-            items: Vec::new(),
-            ops: Vec::new(),
-            starts: Vec::new(),
             slices: vec![false; families.len()],
             families,
-            pending_at_start: Vec::new(),
-            counts: [FamilyCounts::default(); 2],
             starts_by_function: vec![[0; 2]; trace.names.iter().count()],
-            late: Lateness::new(),
-            unknown_cancels: 0,
-            inferred: 0,
-            unplaced: 0,
             has_interrupts,
             // Usually the tick advances the wheel. If the trace has neither the tick nor its
             // interrupt, the wheel needs an event device of its own.
@@ -178,6 +169,7 @@ impl Script {
             },
             begins: time(trace.records.first()),
             ends: time(trace.records.last()),
+            ..Script::default()
         }
     }
 

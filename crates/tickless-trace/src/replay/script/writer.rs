@@ -22,7 +22,7 @@ pub(super) struct Writer {
     pub(super) script: Script,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
     pub(super) known: Known,
     /// The timer's last arming; `None` without one, or if its expiry is on an unknown clock.
@@ -37,8 +37,9 @@ pub(super) struct State {
     is_removed: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Known {
+    #[default]
     Nothing,
     Pending,
     Idle,
@@ -70,16 +71,7 @@ impl Writer {
     pub(super) fn new(trace: &Trace, inference: Inference, ticks: Ticks) -> Writer {
         let timers = Timers::number(trace);
         let clocks = Clocks::measure(trace, &timers);
-        let unknown = State {
-            known: Known::Nothing,
-            armed: None,
-            idle_since: Ns::ZERO,
-            clock: None,
-            is_soft: false,
-            is_tick: false,
-            is_removed: false,
-        };
-        let state = |is_tick| State { is_tick, ..unknown };
+        let state = |is_tick| State { is_tick, ..State::default() };
         Writer {
             inference,
             ticks,
