@@ -21,7 +21,7 @@ impl MachineState {
         }
         let segment = Segment::new(self.cpus[cpu].clock, work, self.rate(cpu), limit);
         let state = &mut self.cpus[cpu];
-        let interrupt = if state.masked == 0 { state.inbox.next() } else { Ps::NEVER };
+        let interrupt = if state.masked == 0 { state.inbox.next } else { Ps::NEVER };
         if segment.end < limit && segment.end < self.horizon && segment.end < interrupt {
             state.clock = segment.end;
             return true;

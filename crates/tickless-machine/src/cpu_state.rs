@@ -93,14 +93,14 @@ impl Cpu {
     /// Returns when this CPU next does something, by which the machine chooses the next one.
     #[inline]
     pub(crate) fn key(&self) -> Ps {
-        let interrupt = if self.masked == 0 { self.inbox.next() } else { Ps::NEVER };
+        let interrupt = if self.masked == 0 { self.inbox.next } else { Ps::NEVER };
         match self.mode {
             Mode::Running => self.clock,
             Mode::Working(segment) => self.clock.max(segment.end.min(interrupt)),
             Mode::Waiting(until) => self.clock.max(until.min(interrupt)),
             // An interrupt ends a halt even while interrupts are disabled, so that none is missed
             // between the last check for work and the halt. On x86, `STI; HLT` achieves this.
-            Mode::Halted { .. } => self.clock.max(self.inbox.next()),
+            Mode::Halted { .. } => self.clock.max(self.inbox.next),
             Mode::Spinning => self.clock.max(interrupt),
             Mode::Off => Ps::NEVER,
         }
@@ -108,7 +108,7 @@ impl Cpu {
 
     #[inline]
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.masked == 0 && self.inbox.next() <= self.clock
+        self.masked == 0 && self.inbox.next <= self.clock
     }
 
     /// Returns the time at which the CPU requests a line that it does not have. That is now, with
@@ -205,10 +205,11 @@ pub enum Vector {
 
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    timer: Ps,
+    pub timer: Ps,
     /// Latest first.
     sent: Vec<(Ps, Vector)>,
-    next: Ps,
+    /// When the next interrupt arrives.
+    pub next: Ps,
 }
 
 impl Default for Inbox {
@@ -218,15 +219,6 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    #[inline]
-    pub(crate) fn next(&self) -> Ps {
-        self.next
-    }
-
-    pub(crate) fn timer(&self) -> Ps {
-        self.timer
-    }
-
     pub(crate) fn program(&mut self, at: Ps) {
         self.timer = at;
         self.renew();

@@ -11,7 +11,7 @@ impl MachineState {
     pub(crate) fn begin_halt(&mut self, cpu: usize) {
         self.count(cpu);
         let state = &self.cpus[cpu];
-        let sleep = state.inbox.timer().since(state.clock);
+        let sleep = state.inbox.timer.since(state.clock);
         let states = &self.costs.idle_states;
         let fits = states.iter().rev().find(|state| state.residency <= sleep);
         let (exit, watts) =

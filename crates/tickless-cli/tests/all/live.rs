@@ -53,7 +53,7 @@ pub fn is_refused_without_rights(line: &str) -> Option<Ended> {
 }
 
 pub fn instances_of(tracefs: &Tracefs, pid: u32) -> Vec<PathBuf> {
-    let entries = fs::read_dir(tracefs.root().join("instances")).unwrap().flatten();
+    let entries = fs::read_dir(tracefs.root.join("instances")).unwrap().flatten();
     let is_its = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with(&format!("tickless-{pid}-"))

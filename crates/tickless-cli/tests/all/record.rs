@@ -42,7 +42,7 @@ fn a_recording_replays() {
     for (event, key) in
         [("msr/write_msr", "device_writes"), ("irq_vectors/local_timer_entry", "timer_interrupts")]
     {
-        let has_event = tracefs.root().join("events").join(event).is_dir();
+        let has_event = tracefs.root.join("events").join(event).is_dir();
         let is_recorded = json["trace"]["recorded"][key].as_u64() > Some(0);
         let is_possible = has_event && cpu.contains("tsc_deadline_timer");
         assert!(is_recorded || !is_possible, "{key}: {json}");

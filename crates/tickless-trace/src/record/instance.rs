@@ -7,7 +7,7 @@
 use super::{RecordError, Tracefs};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "tickless";
@@ -15,7 +15,7 @@ const PREFIX: &str = "tickless";
 /// A tracefs instance (trace buffers of its own). Dropping it removes the instance from tracefs.
 #[derive(Debug)]
 pub(super) struct Instance {
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Instance {
@@ -23,7 +23,7 @@ impl Instance {
     pub(super) fn make(tracefs: &Tracefs) -> Result<Instance, RecordError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}{}", own_prefix(), MADE.fetch_add(1, Ordering::Relaxed));
-        let path = tracefs.root().join("instances").join(&name);
+        let path = tracefs.root.join("instances").join(&name);
         fs::create_dir(&path).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => RecordError::NotPermitted,
             _ => RecordError::Instance(error),
@@ -31,10 +31,6 @@ impl Instance {
         let instance = Instance { path };
         instance.set("tracing_on", "0")?;
         Ok(instance)
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn set(&self, file: &str, value: &str) -> Result<(), RecordError> {
@@ -56,7 +52,7 @@ impl Drop for Instance {
 /// Removes the instances of recorders that are gone, and returns their names.
 pub(super) fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
     let is_removed =
-        |name: &String| fs::remove_dir(tracefs.root().join("instances").join(name)).is_ok();
+        |name: &String| fs::remove_dir(tracefs.root.join("instances").join(name)).is_ok();
     let is_leftover = |name: &String| {
         recorder(name).is_some_and(|(pid, start)| start_time(pid).is_none_or(|now| now != start))
     };
@@ -74,7 +70,7 @@ pub(super) fn is_left(tracefs: &Tracefs, prefix: &str) -> bool {
 }
 
 fn names(tracefs: &Tracefs) -> impl Iterator<Item = String> {
-    let entries = fs::read_dir(tracefs.root().join("instances")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(tracefs.root.join("instances")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 

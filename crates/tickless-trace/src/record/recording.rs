@@ -70,10 +70,10 @@ impl Recording {
         if !left.is_empty() {
             notes.push(format!("removed what killed recorders had left: {}", left.join(", ")));
         }
-        notes.extend(other_tracer(tracefs.root()));
+        notes.extend(other_tracer(&tracefs.root));
         let buffer_kb =
             options.buffer_kb.unwrap_or_else(|| kernel::default_buffer_kb(cpus(&tracefs)));
-        let settings = settings(tracefs.root(), options, buffer_kb, &mut notes)?;
+        let settings = settings(&tracefs.root, options, buffer_kb, &mut notes)?;
         // Start the watcher first: an instance made before it would remain if this process were
         // killed in between.
         let watcher = program.map(Watcher::start).transpose().unwrap_or_else(|error| {
@@ -107,14 +107,14 @@ impl Recording {
     /// recorded until then stay in the buffers. Drop the function before the recording: an instance
     /// with open files stays.
     pub fn freezer(&self) -> Result<impl Fn() + use<>, RecordError> {
-        let file = self.instance.path().join(TRACING_ON);
+        let file = self.instance.path.join(TRACING_ON);
         let file = File::options().write(true).open(file).map_err(RecordError::Instance)?;
         // This does not fail while the instance exists.
         Ok(move || drop((&file).write_all(b"0")))
     }
 
     pub fn statistics(&self) -> Statistics {
-        Statistics::of(self.instance.path())
+        Statistics::of(&self.instance.path)
     }
 
     /// Returns the trace as text. Its first lines are comments: `recorded`, which describes what
@@ -124,7 +124,7 @@ impl Recording {
         let release = kernel::release();
         let recorded = recorded.replace(char::is_control, " ");
         let head = format!("# recorded: {recorded}\n# kernel {release}{hz} clock=mono\n");
-        let trace = File::open(self.instance.path().join("trace")).map_err(RecordError::Read)?;
+        let trace = File::open(self.instance.path.join("trace")).map_err(RecordError::Read)?;
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
@@ -160,7 +160,7 @@ impl Recording {
     /// Writes the trace as a `trace.dat` for trace-cmd and KernelShark, in place of what `file`
     /// contains, and empties the buffers. `file` must be a regular file.
     pub fn write_dat(&self, file: &File) -> Result<(), RecordError> {
-        dat::write(self.tracefs.root(), self.instance.path(), file)
+        dat::write(&self.tracefs.root, &self.instance.path, file)
     }
 }
 
@@ -179,7 +179,7 @@ fn other_tracer(tracefs: &Path) -> Option<String> {
 }
 
 fn cpus(tracefs: &Tracefs) -> usize {
-    std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
+    std::fs::read_dir(tracefs.root.join("per_cpu")).map_or(1, Iterator::count)
 }
 
 /// Begins a trace's line about a CPU on which the kernel recorded nothing of the idle thread.
@@ -303,8 +303,8 @@ mod tests {
         let mine = Instance::make(&tracefs).unwrap();
         // An ordinary folder, unlike a tracefs instance, can only be removed if it is empty. Empty
         // it, because the assertion below that it was not removed would otherwise prove nothing.
-        fs::remove_file(mine.path().join("tracing_on")).unwrap();
-        let name = mine.path().file_name().unwrap().to_str().unwrap().to_string();
+        fs::remove_file(mine.path.join("tracing_on")).unwrap();
+        let name = mine.path.file_name().unwrap().to_str().unwrap().to_string();
         // `reused` has the number of this process, but another start time: its recorder has ended,
         // and the kernel has given the number to a new process.
         let (recorder, _) = name.rsplit_once('-').unwrap();

@@ -6,11 +6,11 @@ use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(Debug)]
 pub struct Tracefs {
-    root: PathBuf,
+    pub root: PathBuf,
     /// Keeps a mount that has no path, so that no other process sees it. The kernel removes the
     /// mount when the process ends.
     _mount: Option<OwnedFd>,
@@ -25,7 +25,7 @@ impl Tracefs {
             Some(root) => Tracefs::at(root),
             None => Tracefs::mount()?,
         };
-        match fs::read_dir(tracefs.root().join("instances")) {
+        match fs::read_dir(tracefs.root.join("instances")) {
             Ok(_) => Ok(tracefs),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Err(RecordError::NotPermitted)
@@ -36,10 +36,6 @@ impl Tracefs {
 
     pub fn at(root: PathBuf) -> Tracefs {
         Tracefs { root, _mount: None }
-    }
-
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// Returns those of the events that this kernel has.

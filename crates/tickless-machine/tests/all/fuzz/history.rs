@@ -56,7 +56,7 @@ pub(super) const GRACE: Ns = Ns::from_ms(2);
 pub fn history(spec: &Spec, seed: u64) -> Result<History, String> {
     let oracle = Rc::new(Oracle::default());
     let run = run(spec, seed, &oracle);
-    let (at, what) = match (oracle.take_violation(), run) {
+    let (at, what) = match (oracle.violation.take(), run) {
         (Some(violation), _) => violation,
         (None, Err(error)) => (Ns::ZERO, error.to_string()),
         (None, Ok(history)) => return Ok(history),
@@ -106,7 +106,7 @@ fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
     }
     let digest = machine.digest();
     oracle.count_noticed(&kernel);
-    if oracle.has_violation() {
+    if oracle.violation.borrow().is_some() {
         // A rule was broken, so the state may be inconsistent: leak it: no destructor may run.
         std::mem::forget((machine, timers, kernel));
     } else {

@@ -17,7 +17,7 @@ use tickless_machine::{cpu, engine};
 
 #[derive(Default)]
 pub(super) struct Oracle {
-    violation: RefCell<Option<(Ns, String)>>,
+    pub(super) violation: RefCell<Option<(Ns, String)>>,
     pub(super) history: RefCell<History>,
 }
 
@@ -28,14 +28,6 @@ impl Oracle {
             *violation = Some((engine::clock().to_ns(), what));
         }
         engine::stop();
-    }
-
-    pub(super) fn has_violation(&self) -> bool {
-        self.violation.borrow().is_some()
-    }
-
-    pub(super) fn take_violation(&self) -> Option<(Ns, String)> {
-        self.violation.borrow_mut().take()
     }
 
     /// Checks that no program has broken a rule about locks, and that the running CPU holds no
