@@ -1,5 +1,6 @@
 //! The result of a study.
 
+use super::plot::{Axis, Line, Shape, Side};
 use super::report_text::explanations;
 use super::{Cell, Plot, Request, World};
 use crate::measure::{self, Spread};
@@ -76,6 +77,35 @@ impl StudyResult {
         self.answers.push(Answer { question: question.into(), answer: answer.into() });
     }
 
+    /// Makes a line of the figures in `cells` whose names have a number in place of `*`, which is
+    /// their x, and of the result's published figures with such names. Divides figures by `scale`.
+    pub fn line(
+        &self,
+        (name, side): (&str, Side),
+        cells: &[Cell],
+        names: &str,
+        scale: f64,
+    ) -> Line {
+        let (first, last) = names.split_once('*').unwrap_or((names, ""));
+        let x = |cell: &Cell| -> Option<f64> {
+            cell.id.strip_prefix(first)?.strip_suffix(last)?.parse().ok()
+        };
+        let points = cells.iter().filter_map(|cell| Some([x(cell)?, cell.value / scale]));
+        let published =
+            self.cells.iter().filter_map(|cell| Some([x(cell)?, cell.published? / scale]));
+        Line { published: published.collect(), ..Line::new(name, side, points.collect()) }
+    }
+
+    pub fn curve(
+        &mut self,
+        id: &'static str,
+        title: impl Into<String>,
+        [x, y]: [Axis; 2],
+        lines: Vec<Line>,
+    ) {
+        self.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }));
+    }
+
     /// Adds the notes and answers of the study's text. `words` has the texts that the study
     /// provides for it. Leaves out what names a figure that the result does not have.
     pub fn explain(&mut self, text: &str, words: &[(&str, String)]) {
@@ -98,6 +128,7 @@ impl StudyResult {
             let (name, rest) = part.split_once('}')?;
             match words.iter().find(|(word, _)| *word == name) {
                 Some((_, text)) => filled += text,
+                None if name == "atomic add" => filled += &figure(measure::atomic_add_ns()),
                 None => filled += &shown(self.cell(name)?.value),
             }
             filled += rest;

@@ -5,7 +5,6 @@
 //! instead of the published figures, and `--sensitivity` for how much the predicted figures change
 //! with each assumed parameter.
 
-use super::plot::Line;
 use super::{Cell, Exhibit, Request, Sensitivity, StudyResult, sensitivity};
 use crate::progress::Progress;
 use crate::text::grouped;
@@ -129,17 +128,4 @@ pub fn add_sensitivity(
 
 pub fn shown(result: &StudyResult, id: &str) -> String {
     grouped(result.value(id))
-}
-
-/// Adds the published figures at these numbers of CPUs to a line of a plot, divided by `scale`.
-/// `id` returns the name of the figure for a number of CPUs.
-pub fn with_published(
-    line: Line,
-    result: &StudyResult,
-    id: impl Fn(u16) -> String,
-    places: &[u16],
-    scale: f64,
-) -> Line {
-    let point = |&at: &u16| Some([f64::from(at), result.cell(&id(at))?.published? / scale]);
-    Line { published: places.iter().filter_map(point).collect(), ..line }
 }

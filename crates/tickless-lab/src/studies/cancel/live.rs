@@ -12,7 +12,7 @@ use super::calls::{BATCH, Call, Finds, Subject, cancel_across};
 use crate::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::{Hidden, Progress};
-use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+use crate::studies::plot::{Axis, Side};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use tickless::policy::Scan;
@@ -51,13 +51,18 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     for (&count, taken) in bases.iter().zip(&taken) {
         cells(&mut study, count, taken, &watch);
     }
-    plot(&mut study, &bases, &watch);
+    plot(&mut study, &watch);
     growth(&mut study, &bases, &taken, &watch);
     across(&mut study, request, progress, &watch)?;
-    study.notes.push(how(&watch, &evictor));
     let [first, last] = [bases.first(), bases.last()].map(|base| base.copied().unwrap_or(0));
     let growth = |what| study.figure(&format!("growth_{first}_to_{last}.{what}"));
+    let clock = match watch.cycles_per_ns() {
+        Some(rate) => format!("cycles of the time-stamp counter, {} for a ns", figure(rate)),
+        None => "nanoseconds, because this machine has no cycle counter".to_string(),
+    };
     let words = [
+        ("clock", clock),
+        ("cache", (evictor.bytes() >> 20).to_string()),
         ("growth before", growth("before.warm")),
         ("growth each base", growth("before.each_base_ns")),
         ("growth after", growth("after.warm")),
@@ -131,24 +136,17 @@ fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatc
     }
 }
 
-fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
+fn plot(study: &mut StudyResult, watch: &Stopwatch) {
     let (unit, suffix) = match watch.cycles_per_ns() {
         Some(_) => ("cycles", ""),
         None => ("ns", "_ns"),
     };
-    let line = |(way, side): (usize, Side)| {
-        let name = VARIANTS[way].name;
-        let point = |&count: &u16| {
-            let cell = study.cell(&format!("{count}.{name}.warm{suffix}"))?;
-            Some([f64::from(count), cell.value])
-        };
-        Line::new(name, side, bases.iter().filter_map(point).collect())
+    let line = |(name, side)| {
+        study.line((name, side), &study.cells, &format!("*.{name}.warm{suffix}"), 1.0)
     };
-    let lines = [(BEFORE, Side::Before), (AFTER, Side::After)].map(line).to_vec();
-    let (x, y) = (Axis::log("CPUs or bases"), Axis::log(format!("{unit} per call")));
-    let shape = Shape::Curve { x, y, lines };
-    let plot = Plot::new("cost", "A warm cancel that waits, over the number of CPUs", shape);
-    study.plots.push(plot);
+    let lines = [("before", Side::Before), ("after", Side::After)].map(line).to_vec();
+    let axes = [Axis::log("CPUs or bases"), Axis::log(format!("{unit} per call"))];
+    study.curve("cost", "A warm cancel that waits, over the number of CPUs", axes, lines);
 }
 
 /// Adds ratios of call times: a call with the most bases to one with the fewest, and a cancel that
@@ -217,18 +215,4 @@ fn across(
         study.cells.push(Cell::live(id, "ns", ns).within(Band::at_most(200.0)));
     }
     Ok(())
-}
-
-fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
-    let clock = match watch.cycles_per_ns() {
-        Some(rate) => format!("cycles of the time-stamp counter, {} for a ns", figure(rate)),
-        None => "nanoseconds, because this machine has no cycle counter".to_string(),
-    };
-    format!(
-        "timeouts; warm: medians of batches of 64 calls; cold: medians of single calls after \
-         reading {} MB; new bases in each turn, the numbers of bases in turn, forwards and \
-         backwards. {clock}. An atomic add takes {} ns here",
-        evictor.bytes() >> 20,
-        figure(measure::atomic_add_ns()),
-    )
 }

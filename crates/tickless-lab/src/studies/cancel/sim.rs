@@ -2,9 +2,9 @@
 
 use super::{STUDY, model};
 use crate::progress::Progress;
-use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+use crate::studies::plot::{Axis, Side};
 use crate::studies::result::value;
-use crate::studies::sim::{self, with_published};
+use crate::studies::sim;
 use crate::studies::{Cell, Effort, Request, Role, StudyResult};
 use crate::text::grouped;
 use crate::{LabError, machines};
@@ -26,7 +26,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             sim::add(&mut result, request, model::second_source(&big_2005?, &small_2005?))?;
             let cpus = curve_cpus(request.effort);
             let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
-            plot(&mut result, cpus, &curve);
+            plot(&mut result, &curve);
             let most = cpus.last().copied().unwrap_or_default();
             let end = |name| grouped(value(&curve, &format!("{most}p.{name}.warm")));
             words.push(("most", most.to_string()));
@@ -54,14 +54,9 @@ fn curve_cpus(effort: Effort) -> &'static [u16] {
     effort.pick(&[2, 4, 8, 16, 32, 64, 128], ALL, ALL)
 }
 
-fn plot(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
-    let line = |name: &str, side| {
-        let id = |cpus: u16| format!("{cpus}p.{name}.warm");
-        let points = cpus.iter().map(|&cpus| [f64::from(cpus), value(curve, &id(cpus))]);
-        with_published(Line::new(name, side, points.collect()), result, id, &[4, 32], 1.0)
-    };
-    let lines = vec![line("before", Side::Before), line("after", Side::After)];
-    let (x, y) = (Axis::log("CPUs or bases"), Axis::log("cycles per call"));
-    let title = "A warm cancel that waits, over the number of CPUs";
-    result.plots.push(Plot::new("cost", title, Shape::Curve { x, y, lines }));
+fn plot(result: &mut StudyResult, curve: &[Cell]) {
+    let line = |(name, side)| result.line((name, side), curve, &format!("*p.{name}.warm"), 1.0);
+    let lines = [("before", Side::Before), ("after", Side::After)].map(line).to_vec();
+    let axes = [Axis::log("CPUs or bases"), Axis::log("cycles per call")];
+    result.curve("cost", "A warm cancel that waits, over the number of CPUs", axes, lines);
 }

@@ -11,12 +11,11 @@ use super::readers::{Plan, Taken};
 use crate::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
-use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+use crate::studies::plot::{Axis, Side};
 use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
-use tickless::Timers;
 use tickless::clock::ClockSource;
 use tickless_core::clock::combined::ReadPolicy;
 
@@ -50,10 +49,20 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             }
             gain(&mut study, device, threads, cpus.len(), pair);
         }
-        plot(&mut study, device, &threads);
+        plot(&mut study, device);
     }
-    study.notes.push(how(&clock, duration, turns));
-    explain(&mut study, &real);
+    let source = match clock.clock_source() {
+        ClockSource::Tsc => "the TSC",
+        _ => "CLOCK_MONOTONIC",
+    };
+    let mut words = vec![
+        ("ms", duration.as_millis().to_string()),
+        ("turns", turns.to_string()),
+        ("emulated", EMULATED_READ_NS.to_string()),
+        ("source", source.to_string()),
+    ];
+    words.extend(gains(&study, &real).map(|gains| ("gains", gains)));
+    study.explain(STUDY.published.text, &words);
     Ok(study)
 }
 
@@ -107,45 +116,24 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
     study.cells.push(cell.within(is_target.then_some(Band::at_least(1.7))));
 }
 
-fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
-    let line = |(policy, side): (&str, Side)| {
-        let point = |&count: &usize| {
-            let id = format!("{}.{count}t.{policy}.reads_per_s", device.id);
-            Some([count as f64, study.cell(&id)?.value / 1e6])
-        };
-        Line::new(policy, side, threads.iter().filter_map(point).collect())
+fn plot(study: &mut StudyResult, device: &Slow) {
+    let line = |(policy, side)| {
+        let names = format!("{}.*t.{policy}.reads_per_s", device.id);
+        study.line((policy, side), &study.cells, &names, 1e6)
     };
     let lines = [("direct", Side::Before), ("combined", Side::After)].map(line).to_vec();
-    let (x, y) = (Axis::linear("threads"), Axis::linear("million values per s"));
+    let axes = [Axis::linear("threads"), Axis::linear("million values per s")];
     let title = format!("Values from {}", device.name);
     let id = if device.id == "emulated" { "emulated" } else { "real" };
-    study.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }));
+    study.curve(id, title, axes, lines);
 }
 
-fn how(clock: &Timers, duration: Duration, turns: usize) -> String {
-    format!(
-        "each policy for {} ms, {turns} times, in turn; threads are pinned to the CPUs in order, \
-         and read without a pause; ns per read include the clock that times it; fairness is the \
-         slowest thread's number of reads divided by the fastest one's. Every value is checked \
-         against the thread's previous one and, in a separate pass, against values that other \
-         threads passed on. The emulated device takes {EMULATED_READ_NS} ns for each reading. \
-         Timed by {}. An atomic add takes {} ns here",
-        duration.as_millis(),
-        match clock.clock_source() {
-            ClockSource::Tsc => "the TSC",
-            _ => "CLOCK_MONOTONIC",
-        },
-        figure(measure::atomic_add_ns()),
-    )
-}
-
-/// Adds the answers. Without a measurement of two readers, there is no text on their gain.
-fn explain(study: &mut StudyResult, real: &Slow) {
+/// Returns what two readers gain, unless nothing was measured with two.
+fn gains(study: &StudyResult, real: &Slow) -> Option<String> {
     let gain = |id: &str| {
         let gain = study.cell(&format!("{id}.2t.gain"))?.value;
         Some(format!("{} times the reads per second on {id}", figure(gain)))
     };
     let gains: Vec<String> = ["emulated", real.id].into_iter().filter_map(gain).collect();
-    let words = (!gains.is_empty()).then(|| ("gains", gains.join(", ")));
-    study.explain(STUDY.published.text, words.as_slice());
+    (!gains.is_empty()).then(|| gains.join(", "))
 }

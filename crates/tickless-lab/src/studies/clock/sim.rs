@@ -3,9 +3,8 @@
 use super::{STUDY, model};
 use crate::LabError;
 use crate::progress::Progress;
-use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-use crate::studies::result::value;
-use crate::studies::sim::{self, with_published};
+use crate::studies::plot::{Axis, Shape, Side};
+use crate::studies::sim;
 use crate::studies::{Cell, Effort, Request, StudyResult};
 use crate::text::figure;
 
@@ -23,7 +22,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         if request.machine.is_none() {
             let cpus = curve_cpus(request.effort);
             let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
-            plots(&mut result, cpus, &curve);
+            plots(&mut result, &curve);
         }
     }
     let refit = |spec: &_| model::refit(spec, &small);
@@ -40,28 +39,20 @@ fn curve_cpus(effort: Effort) -> &'static [u16] {
     effort.pick(&[4, 30, 120, 240, 480], ALL, ALL)
 }
 
-fn plots(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
-    const PUBLISHED: [u16; 2] = [72, 480];
-    let line = |source: &str, name: &str, side, figure: &str, scale: f64, cells, places: &[u16]| {
-        let id = |cpus: u16| format!("{cpus}.{source}.{figure}");
-        let point = |&cpus: &u16| [f64::from(cpus), value(cells, &id(cpus)) / scale];
-        let line = Line::new(name, side, places.iter().map(point).collect());
-        with_published(line, result, id, &PUBLISHED, scale)
-    };
+fn plots(result: &mut StudyResult, curve: &[Cell]) {
     let lines = |figure: &str, scale| {
-        vec![
-            line("hpet", "direct", Side::Before, figure, scale, curve, cpus),
-            line("combined", "combined", Side::After, figure, scale, curve, cpus),
-        ]
+        let line = |source: &str, name, side| {
+            result.line((name, side), curve, &format!("*.{source}.{figure}"), scale)
+        };
+        vec![line("hpet", "direct", Side::Before), line("combined", "combined", Side::After)]
     };
     let (percent, mut jobs) = (lines("read_percent", 1.0), lines("jobs_per_min", 1e6));
-    jobs.push(line("tsc", "TSC", Side::Beside, "jobs_per_min", 1e6, &result.cells, &PUBLISHED));
-    let shape =
-        |unit: &str, lines| Shape::Curve { x: Axis::linear("CPUs"), y: Axis::linear(unit), lines };
+    jobs.push(result.line(("TSC", Side::Beside), &result.cells, "*.tsc.jobs_per_min", 1e6));
+    let axes = |unit| [Axis::linear("CPUs"), Axis::linear(unit)];
     let title = "Time in the counter's read, over the number of CPUs";
-    result.plots.push(Plot::new("read_percent", title, shape("% of CPU time", percent)));
+    result.curve("read_percent", title, axes("% of CPU time"), percent);
     let title = "Throughput, over the number of CPUs";
-    result.plots.push(Plot::new("jobs", title, shape("million jobs per minute", jobs)));
+    result.curve("jobs", title, axes("million jobs per minute"), jobs);
 }
 
 /// Returns the point of the curve from which combining takes less time: CPUs, and both times.

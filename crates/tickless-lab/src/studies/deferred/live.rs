@@ -11,12 +11,11 @@ use super::scene::{ExpiryWakes, Scene, Taken};
 use super::{STUDY, plot_wakes};
 use crate::LabError;
 use crate::latency::Tally;
-use crate::measure::{self, Spread, interleave};
+use crate::measure::{Spread, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Plot, Side};
 use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Request, StudyResult};
-use crate::text::figure;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -24,48 +23,51 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     request
         .reject_cpus("study deferred --live uses every CPU; leave --cpus out, or use taskset")?;
     let mut study = StudyResult::live("deferred", request);
-    let compared = circumstances(request, progress)?;
-    let phases = phases(request, progress)?;
-    write(&mut study, &compared, &phases);
+    let effort = request.effort;
+    let (turns, ms) = (effort.turns(1, 3, 10), effort.pick(150, 1_000, 10_000));
+    let compared = play("ticking", &CIRCUMSTANCES, turns, ms, request, progress)?;
+    let (turns, ms) = (effort.turns(1, 2, 5), effort.pick(100, 700, 5_000));
+    let phases = play("phases", &PHASES, turns, ms, request, progress)?;
+    cells(&mut study, &CIRCUMSTANCES, &compared, &FIGURES);
+    cells(&mut study, &PHASES, &phases, &FIGURES[OF_PROBE]);
+    plots(&mut study, &compared);
+    comparisons(&mut study, &compared);
+    explain(&mut study, &compared);
     Ok(study)
 }
 
-/// Measures in each of `CIRCUMSTANCES`. Returns results by circumstance, way of waking, and turn.
-fn circumstances(
+/// Measures in these circumstances. Returns results by circumstance, way of waking, and turn.
+fn play(
+    step: &'static str,
+    all: &[Circumstances],
+    turns: usize,
+    ms: u64,
     request: &Request,
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<Vec<Taken>>>, LabError> {
-    let turns = request.effort.turns(1, 3, 10);
-    let duration = Duration::from_millis(request.effort.pick(150, 1_000, 10_000));
-    let seed = request.seed;
-    let scenes: Vec<Scene> = CIRCUMSTANCES
-        .iter()
-        .flat_map(|&Circumstances { scene, ways, .. }| {
-            ways.iter().map(move |&way| Scene { way, duration, seed, ..scene })
-        })
-        .collect();
-    let mut taken =
-        interleave("ticking", scenes.len(), turns, progress, |at| scenes[at].play())?.into_iter();
-    let of_ways = |here: &Circumstances| taken.by_ref().take(here.ways.len()).collect();
-    Ok(CIRCUMSTANCES.iter().map(of_ways).collect())
-}
-
-/// Measures with each phase, which is the time from a tick to the probe's wakeup. Returns for each
-/// phase the results of all turns, first without and then with the mechanism.
-fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, LabError> {
-    let turns = request.effort.turns(1, 2, 5);
-    let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));
-    let scene = |phase_us, way| {
-        let phase = Some(Duration::from_micros(phase_us));
-        Scene { way, phase, duration, seed: request.seed, ..Scene::IDLE }
-    };
+    let (duration, seed) = (Duration::from_millis(ms), request.seed);
+    let scene = |here: &Circumstances, way| Scene { way, duration, seed, ..here.scene };
     let scenes: Vec<Scene> =
-        PHASES_US.iter().flat_map(|&us| BOTH.iter().map(move |&way| scene(us, way))).collect();
-    let taken = interleave("phases", scenes.len(), turns, progress, |at| scenes[at].play())?;
-    Ok(taken.chunks(BOTH.len()).map(<[Vec<Taken>]>::to_vec).collect())
+        all.iter().flat_map(|here| here.ways.iter().map(|&way| scene(here, way))).collect();
+    let taken = interleave(step, scenes.len(), turns, progress, |at| scenes[at].play())?;
+    let mut taken = taken.into_iter();
+    Ok(all.iter().map(|here| taken.by_ref().take(here.ways.len()).collect()).collect())
 }
 
-#[derive(Clone, Copy)]
+fn cells(
+    study: &mut StudyResult,
+    all: &[Circumstances],
+    taken: &[Vec<Vec<Taken>>],
+    figures: &[Column<Taken>],
+) {
+    for (here, taken) in all.iter().zip(taken) {
+        for (way, taken) in here.ways.iter().zip(taken) {
+            let id = format!("{}.{}", here.id, way.name());
+            study.cells.extend(columns::cells(&id, figures, taken));
+        }
+    }
+}
+
 struct Circumstances {
     id: &'static str,
     scene: Scene,
@@ -89,8 +91,18 @@ const CIRCUMSTANCES: [Circumstances; 5] = [
     Circumstances { id: "250hz.busy", scene: Scene { is_busy: true, ..SLOW }, ways: BOTH },
 ];
 
-/// How long after a tick the probe (the measuring thread) wakes, where this phase is fixed.
-const PHASES_US: [u64; 4] = [0, 250, 500, 750];
+/// The circumstances in which the phase is fixed: how long after a tick the probe wakes.
+const PHASES: [Circumstances; 4] = [
+    phase("phase_0us", 0),
+    phase("phase_250us", 250),
+    phase("phase_500us", 500),
+    phase("phase_750us", 750),
+];
+
+const fn phase(id: &'static str, phase_us: u64) -> Circumstances {
+    let phase = Some(Duration::from_micros(phase_us));
+    Circumstances { id, scene: Scene { phase, ..Scene::IDLE }, ways: BOTH }
+}
 
 const FIGURES: [Column<Taken>; 9] = [
     ("ticks_per_s", "1/s", |taken| taken.ticks_per_s),
@@ -109,25 +121,6 @@ const OF_PROBE: Range<usize> = 5..8;
 
 fn us(tally: &Tally, quantile: f64) -> f64 {
     tally.lateness.value_at_quantile(quantile) as f64 / 1e3
-}
-
-/// Adds plots, figures, comparisons and answers. Results are by circumstance or phase, way, turn.
-pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
-    for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
-        for (way, taken) in here.ways.iter().zip(taken) {
-            let id = format!("{}.{}", here.id, way.name());
-            study.cells.extend(columns::cells(&id, &FIGURES, taken));
-        }
-    }
-    for (&phase_us, taken) in PHASES_US.iter().zip(phases) {
-        for (way, taken) in BOTH.iter().zip(taken) {
-            let id = format!("phase_{phase_us}us.{}", way.name());
-            study.cells.extend(columns::cells(&id, &FIGURES[OF_PROBE], taken));
-        }
-    }
-    plots(study, compared);
-    comparisons(study, compared);
-    explain(study, compared);
 }
 
 fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
@@ -189,7 +182,6 @@ fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let longest = all().map(|taken| taken.longest_batch).max().unwrap_or(0);
     let mut words = vec![
         ("probed", probed.to_string()),
-        ("atomic add", figure(measure::atomic_add_ns())),
         ("merged", merged.to_string()),
         ("longest", longest.to_string()),
     ];

@@ -87,19 +87,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     show(&mut study, &ways, &taken);
     strip(&mut study, &ways, &taken);
     control::cells(&mut study, request, work)?;
-    study.notes.push(format!(
-        "two groups of {workers} threads, each {} ms of CPU time in {} ms and {} ms of work; {} \
-         runs each, in turn, forwards and backwards. A burst is 5 ms of CPU time of one thread. \
-         overlap: of the time in which the less busy group ran, the part in which both did. \
-         switches are of the whole process",
-        quota.as_millis(),
-        PERIOD.as_millis(),
-        of_group.as_millis(),
-        turns,
-    ));
     let value = |way: &str, what: &str| study.value(&format!("{way}.{what}"));
     let ratio = |what| (what, figure(value("spread", what) / value("aligned", what)));
-    let words = ["completion", "burst_p99", "switches", "wakeups"].map(ratio);
+    let mut words = ["completion", "burst_p99", "switches", "wakeups"].map(ratio).to_vec();
+    let ms = |time: Duration| time.as_millis().to_string();
+    words.extend([("quota", ms(quota)), ("period", ms(PERIOD)), ("work", ms(of_group))]);
+    words.extend([("workers", workers.to_string()), ("turns", turns.to_string())]);
     study.explain(STUDY.published.text, &words);
     Ok(study)
 }

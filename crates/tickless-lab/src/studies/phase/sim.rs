@@ -3,8 +3,8 @@
 use super::STUDY;
 use super::model::{self, GroupPlan};
 use crate::progress::Progress;
-use crate::studies::plot::{Axis, Lane, Line, Plot, Shape, Side, merged};
-use crate::studies::sim::{self, shown, with_published};
+use crate::studies::plot::{Axis, Lane, Plot, Shape, Side, merged};
+use crate::studies::sim::{self, shown};
 use crate::studies::{Request, StudyResult};
 use crate::{LabError, machines};
 use std::io;
@@ -31,25 +31,20 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
 
 /// Plots time and energy over the time between the refills of two groups.
 fn plot_offsets(result: &mut StudyResult) {
-    let line = |figure: &str, places: &[u16]| {
-        let id = |apart: u16| match apart {
-            0 => format!("together.aligned.{figure}"),
-            _ => format!("together.{apart}ms.{figure}"),
-        };
-        let offsets = (0..=50).step_by(10);
-        let points = offsets.map(|apart| [f64::from(apart), result.value(&id(apart))]);
-        with_published(Line::new(figure, Side::After, points.collect()), result, id, places, 1.0)
+    let line = |figure: &str| {
+        let names = format!("together.*ms.{figure}");
+        let mut line = result.line((figure, Side::After), &result.cells, &names, 1.0);
+        let aligned = result.cell(&format!("together.aligned.{figure}"));
+        line.points.splice(0..0, aligned.map(|cell| [0.0, cell.value]));
+        line.published.splice(0..0, aligned.and_then(|cell| Some([0.0, cell.published?])));
+        vec![line]
     };
-    let (seconds, joules) = (line("seconds", &[0, 30, 50]), line("joules", &[]));
-    let shape = |y: &str, line| Shape::Curve {
-        x: Axis::linear("refills are so far apart, ms"),
-        y: Axis::linear(y),
-        lines: vec![line],
-    };
+    let (seconds, joules) = (line("seconds"), line("joules"));
+    let axes = |unit| [Axis::linear("refills are so far apart, ms"), Axis::linear(unit)];
     let title = "Completion time of two groups, by how far apart they are refilled";
-    result.plots.push(Plot::new("seconds", title, shape("completion, s", seconds)));
+    result.curve("seconds", title, axes("completion, s"), seconds);
     let title = "Energy of the same work (the watts are assumed)";
-    result.plots.push(Plot::new("joules", title, shape("energy, J", joules)));
+    result.curve("joules", title, axes("energy, J"), joules);
 }
 
 /// Plots when in a period each of two groups runs.

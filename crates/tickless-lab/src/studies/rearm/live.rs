@@ -12,7 +12,7 @@ use super::{STUDY, plot_writes};
 use crate::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
-use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+use crate::studies::plot::{Axis, Side};
 use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
@@ -70,8 +70,20 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let find = |id: &str| Some(&taken[variants.iter().position(|variant| variant.id == id)?][..]);
     ["", "two_cpus."].iter().for_each(|prefix| gaps(&mut study, prefix, &find));
     plot_writes(&mut study);
-    study.notes.push(how(&variants, trips));
-    density(&mut study, request, progress, variants[0].cpus)?;
+    let [spurious, when] = density(&mut study, request, progress, variants[0].cpus)?;
+    let gap = "two_cpus.gap.eager_over_lazy";
+    study.explain(
+        STUDY.published.text,
+        &[
+            ("place", place(&variants)),
+            ("trips", trips.to_string()),
+            ("ahead", GUARD.as_secs().to_string()),
+            ("spurious", spurious),
+            ("when", when),
+            // With one CPU there is no such figure.
+            (gap, study.figure(gap)),
+        ],
+    );
     Ok(study)
 }
 
@@ -122,32 +134,27 @@ fn gaps<'a>(study: &mut StudyResult, prefix: &str, find: &dyn Fn(&str) -> Option
     }
 }
 
-fn how(variants: &[Variant], trips: u32) -> String {
+/// Returns where the threads of each policy run.
+fn place(variants: &[Variant]) -> String {
     let [one, other] = variants[variants.len() - 1].cpus;
-    let place = match one == other {
+    match one == other {
         true => format!("both, and the drivers, on CPU {one}, the only one"),
         false => format!(
             "both, and the drivers, on CPU {other}; two_cpus: on CPUs {one} and {other}, where \
              waking an idle CPU takes so long that eager's writes add little"
         ),
-    };
-    format!(
-        "two threads, {place}; {trips} round trips a run after a warm-up, the policies in turn, \
-         forwards and backwards; a guard {} s ahead during every wait. CPU time and switches are \
-         of the whole process, including drivers. An atomic add takes {} ns here",
-        GUARD.as_secs(),
-        figure(measure::atomic_add_ns()),
-    )
+    }
 }
 
 /// Measures round trips with nearer guards, to find the distance below which lazy rearming costs
-/// more than it saves: the device then fires for guards that were cancelled.
+/// more than it saves: the device then fires for guards that were cancelled. Returns how often per
+/// round trip that happened at most, and at which distances lazy rearming cost more.
 fn density(
     study: &mut StudyResult,
     request: &Request,
     progress: &dyn Progress,
     cpus: [usize; 2],
-) -> Result<(), LabError> {
+) -> Result<[String; 2], LabError> {
     const COMPARED: [Policy; 2] = [Policy::Lazy, Policy::Eager];
     let turns = request.effort.turns(1, 5, 9);
     let trips = request.effort.pick(500, 5_000, 50_000);
@@ -164,7 +171,6 @@ fn density(
     })?;
     let mut dearer = Vec::new();
     let mut spurious_most = 0.0_f64;
-    let mut points = [Vec::new(), Vec::new()];
     for (pair, &guard_us) in taken.chunks(COMPARED.len()).zip(guards_us) {
         let spurious = Spread::of(pair[0].iter().map(|taken| taken.count(taken.device.spurious)));
         spurious_most = spurious_most.max(spurious.median);
@@ -178,27 +184,20 @@ fn density(
         };
         push("eager_over_lazy", "x", ratio);
         push("lazy_events_for_nothing", "events", spurious);
-        for ((taken, (name, _)), points) in pair.iter().zip(POLICIES).zip(&mut points) {
+        for (taken, (name, _)) in pair.iter().zip(POLICIES) {
             let spread = |figure: usize| Spread::of(taken.iter().map(FIGURES[figure].2));
-            points.push([guard_us as f64, spread(REAL).median]);
             push(&format!("{name}_us"), "us", spread(REAL));
             push(&format!("{name}_writes"), "writes", spread(WRITES));
         }
     }
-    let [lazy, eager] = points;
-    let shape = Shape::Curve {
-        x: Axis::log("distance of the guard, us"),
-        y: Axis::linear("us per round trip"),
-        lines: vec![Line::new("eager", Side::Before, eager), Line::new("lazy", Side::After, lazy)],
-    };
-    let title = "A round trip by the distance of the guard";
-    study.plots.push(Plot::new("guards", title, shape));
+    let line =
+        |(name, side)| study.line((name, side), &study.cells, &format!("guard_*us.{name}_us"), 1.0);
+    let lines = [("eager", Side::Before), ("lazy", Side::After)].map(line).to_vec();
+    let axes = [Axis::log("distance of the guard, us"), Axis::linear("us per round trip")];
+    study.curve("guards", "A round trip by the distance of the guard", axes, lines);
     let when = match &dearer[..] {
         [] => "at none of the measured guards did they cost more than eager's writes".to_string(),
         some => format!("at guards of {} they cost more than eager's writes", some.join(", ")),
     };
-    let gap = "two_cpus.gap.eager_over_lazy";
-    let words = [("spurious", figure(spurious_most)), ("when", when), (gap, study.figure(gap))];
-    study.explain(STUDY.published.text, &words);
-    Ok(())
+    Ok([figure(spurious_most), when])
 }

@@ -7,7 +7,7 @@ use super::model::{self, Case, Outcome};
 use crate::LabError;
 use crate::progress::Progress;
 use crate::studies::plot::Side::{self, After, Before, Beside};
-use crate::studies::plot::{Axis, Line, Plot, Shape};
+use crate::studies::plot::{Axis, Line};
 use crate::studies::result::Column;
 use crate::studies::sim;
 use crate::studies::{Band, Cell, Request, StudyResult};
@@ -175,8 +175,8 @@ fn plots(result: &mut StudyResult, points: &[Point], biased: &[Point]) {
     let mut plot = |id, points, lines: [(Contender, Side); 3], stolen| {
         let title = format!("Time in timers per request, {} % stolen", percent(stolen));
         let lines = lines.map(|one| line(points, one, stolen)).to_vec();
-        let (x, y) = (Axis::log("CPUs"), Axis::log("ns in timers per request"));
-        result.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }));
+        let axes = [Axis::log("CPUs"), Axis::log("ns in timers per request")];
+        result.curve(id, title, axes, lines);
     };
     plot("others", points, [(Mutex, Before), (Ours, After), (Heaps, Beside)], 100);
     plot("none", points, [(Shards, Before), (Ours, After), (Heaps, Beside)], 0);
