@@ -91,9 +91,10 @@ impl StudyResult {
             cell.id.strip_prefix(first)?.strip_suffix(last)?.parse().ok()
         };
         let points = cells.iter().filter_map(|cell| Some([x(cell)?, cell.value / scale]));
-        let published =
-            self.cells.iter().filter_map(|cell| Some([x(cell)?, cell.published? / scale]));
-        Line { published: published.collect(), ..Line::new(name, side, points.collect()) }
+        let published = |cell: &Cell| Some([x(cell)?, cell.published? / scale]);
+        let mut published: Vec<[f64; 2]> = self.cells.iter().filter_map(published).collect();
+        published.sort_by(|one, other| one[0].total_cmp(&other[0]));
+        Line { published, ..Line::new(name, side, points.collect()) }
     }
 
     pub fn curve(
