@@ -70,13 +70,8 @@ fn ping_pong(spec: &Spec, policy: ReplayPolicy, rounds: Option<u32>) -> Figures 
     let policy = policy.set(Settings::default()).policy;
     let ran = rearm::run(spec, policy, rearm::Others::Watchdog, rounds.unwrap_or(20_000));
     let ran = ran.map_err(|error| format!("{}: {error}", spec.name))?;
-    Ok(vec![
-        Figure::predicted("us_per_round_trip", "us", ran.us),
-        Figure::predicted("device_writes_per_round_trip", "writes", ran.writes),
-        Figure::predicted("spurious_wakeups_per_s", "wakeups/s", ran.spurious_per_s),
-        Figure::predicted("task_us_per_round_trip", "us", ran.task_us),
-        Figure::predicted("task_percent", "% of real time", ran.task_percent),
-    ])
+    let figures = rearm::COLUMNS.map(|(what, unit, of)| Figure::predicted(what, unit, of(&ran)));
+    Ok(figures.to_vec())
 }
 
 fn slices(spec: &Spec, cell: &Cell, policy: Option<ReplayPolicy>) -> Figures {

@@ -4,13 +4,18 @@ use super::{EXPLAINED, HEADER, cells, summary, verdict};
 use maud::{Markup, html};
 use tickless_lab::report::sheet;
 use tickless_lab::studies::World;
-use tickless_lab::studies::plot::{Axis, Line, Plot, Scale, Shape, Side};
+use tickless_lab::studies::plot::{Axis, Line, Plot, Shape, Side};
 use tickless_lab::text::time;
 use tickless_trace::quota::{Prediction, Setting};
 
 pub(super) fn page(prediction: &Prediction) -> String {
     let delayed = curve(prediction, "delayed", "% of the work delayed", |it| it.delayed_percent);
     let stood = curve(prediction, "stood", "s stood still", |it| it.stood_ns.sum as f64 / 1e9);
+    let rows = html! {
+        @for setting in &prediction.settings {
+            tr { @for cell in cells(setting) { td { (cell) } } }
+        }
+    };
     let body = html! {
         header {
             h1 { "What another CPU limit would have done" }
@@ -26,12 +31,7 @@ pub(super) fn page(prediction: &Prediction) -> String {
             section { h2 { "By limit" } (delayed) (stood) }
             section {
                 h2 { "All settings" }
-                div.scroll { table.cells {
-                    thead { tr { @for name in HEADER { th scope="col" { (name) } } } }
-                    tbody { @for setting in &prediction.settings {
-                        tr { @for cell in cells(setting) { td { (cell) } } }
-                    } }
-                } }
+                (sheet::table(Some("cells"), None, &HEADER, &rows))
                 p { (EXPLAINED) }
             }
             section {
@@ -69,12 +69,11 @@ fn curve(
             None => {
                 let sides = [Side::After, Side::Before, Side::Beside];
                 let side = sides[lines.len() % sides.len()];
-                lines.push(Line { name, side, points: vec![point], published: Vec::new() });
+                lines.push(Line::new(name, side, vec![point]));
             }
         }
     }
     lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a[0].total_cmp(&b[0])));
-    let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Linear };
-    let shape = Shape::Curve { x: axis("limit in CPUs"), y: axis(label), lines };
-    sheet::picture(World::Sim, &Plot { id, title: label.to_string(), shape })
+    let (x, y) = (Axis::linear("limit in CPUs"), Axis::linear(label));
+    sheet::picture(World::Sim, &Plot::new(id, label, Shape::Curve { x, y, lines }))
 }

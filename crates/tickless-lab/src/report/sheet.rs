@@ -28,6 +28,19 @@ pub fn document(title: &str, body: &Markup) -> String {
     html.into_string()
 }
 
+/// Returns a table with these rows, which scrolls where it is too wide. `class` is one of the style
+/// sheet's, and `label` the table's name for screen readers.
+pub fn table(class: Option<&str>, label: Option<&str>, header: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.scroll {
+            table class=[class] aria-label=[label] {
+                thead { tr { @for name in header { th scope="col" { (name) } } } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
 /// Returns a plot as inline SVG, below its title.
 pub fn picture(world: World, plot: &Plot) -> Markup {
     group(&[(world, plot)])

@@ -1,6 +1,7 @@
 //! Makes the tables of the page. The origin of each figure is shown by its column, by a letter and
 //! by the background colour, so the page can also be read without colours.
 
+use super::sheet;
 use crate::studies::published::{Entry, Results, Table};
 use crate::studies::{Cell, Exhibit, Role, claim, wanted};
 use crate::text::grouped;
@@ -74,49 +75,32 @@ fn of_entry(entry: &Entry<'_>) -> Markup {
 const CELL_COLUMNS: [&str; 6] = ["figure", "value", "", "low \u{2013} high", "published", "wanted"];
 
 pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
-    html! {
-        div.scroll {
-            table.cells {
-                thead {
-                    tr {
-                        @for name in CELL_COLUMNS { th scope="col" { (name) } }
-                    }
-                }
-                tbody {
-                    @for cell in cells {
-                        tr {
-                            th scope="row" { (cell.id) }
-                            td class=(cell.role.name()) { (number(cell.value)) (letter(cell.role)) }
-                            td.unit { (cell.unit) }
-                            td { (plain_range(cell)) }
-                            td.published { (cell.published.map_or_else(String::new, number)) }
-                            td { (wanted(cell)) (sign(cell)) }
-                        }
-                    }
-                }
+    let rows = html! {
+        @for cell in cells {
+            tr {
+                th scope="row" { (cell.id) }
+                td class=(cell.role.name()) { (number(cell.value)) (letter(cell.role)) }
+                td.unit { (cell.unit) }
+                td { (plain_range(cell)) }
+                td.published { (cell.published.map_or_else(String::new, number)) }
+                td { (wanted(cell)) (sign(cell)) }
             }
         }
-    }
+    };
+    sheet::table(Some("cells"), None, &CELL_COLUMNS, &rows)
 }
 
 pub fn of_exhibit(Exhibit { title, header, rows }: &Exhibit) -> Markup {
-    html! {
-        p.caption { (title) }
-        div.scroll {
-            table aria-label=(title) {
-                thead { tr { @for name in header { th scope="col" { (name) } } } }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            @for (at, value) in row.iter().enumerate() {
-                                @if at == 0 { th scope="row" { (value) } } @else { td { (value) } }
-                            }
-                        }
-                    }
+    let rows = html! {
+        @for row in rows {
+            tr {
+                @for (at, value) in row.iter().enumerate() {
+                    @if at == 0 { th scope="row" { (value) } } @else { td { (value) } }
                 }
             }
         }
-    }
+    };
+    html! { p.caption { (title) } (sheet::table(None, Some(title), header, &rows)) }
 }
 
 pub fn letter(role: Role) -> Markup {
@@ -153,24 +137,19 @@ const CLAIM_COLUMNS: [&str; 7] =
 pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     let claims: Vec<(&Cell, [String; 5])> =
         cells.filter_map(|cell| Some((cell, claim(cell)?))).collect();
-    html! {
-        @if !claims.is_empty() {
-            div.scroll {
-                table.cells aria-label="What the mechanism changes" {
-                    thead { tr { @for name in CLAIM_COLUMNS { th scope="col" { (name) } } } }
-                    tbody {
-                        @for (cell, words) in &claims {
-                            tr {
-                                th scope="row" { (cell.id) (letter(cell.role)) }
-                                @for word in words { td { (word.replace('-', "\u{2212}")) } }
-                                td { (sign(cell)) }
-                            }
-                        }
-                    }
-                }
+    if claims.is_empty() {
+        return html! {};
+    }
+    let rows = html! {
+        @for (cell, words) in &claims {
+            tr {
+                th scope="row" { (cell.id) (letter(cell.role)) }
+                @for word in words { td { (word.replace('-', "\u{2212}")) } }
+                td { (sign(cell)) }
             }
         }
-    }
+    };
+    sheet::table(Some("cells"), Some("What the mechanism changes"), &CLAIM_COLUMNS, &rows)
 }
 
 fn range(cell: &Cell) -> Markup {

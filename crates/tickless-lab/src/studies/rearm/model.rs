@@ -31,6 +31,7 @@
 //! %. Of the eight published eager runs, seven took about 7 s and one took 9.3 s. The lower end of
 //! each published effect leaves that one out.
 
+use crate::studies::result::Column;
 use crate::studies::{Band, Cell, Claim, Sides, fitted};
 use std::cell::Cell as Shared;
 use std::io;
@@ -68,6 +69,14 @@ pub struct Outcome {
     pub digest: u64,
 }
 
+pub const COLUMNS: [Column<Outcome>; 5] = [
+    ("us_per_round_trip", "us", |run| run.us),
+    ("device_writes_per_round_trip", "writes", |run| run.writes),
+    ("spurious_wakeups_per_s", "wakeups/s", |run| run.spurious_per_s),
+    ("task_us_per_round_trip", "us", |run| run.task_us),
+    ("task_percent", "% of real time", |run| run.task_percent),
+];
+
 /// The two compared settings: a removal programs the device (eager), or leaves it as it is (lazy).
 /// The kernel had become eager by an earlier change, which the published patch reverted. So
 /// "before" is eager and "after", with the patch, is lazy.
@@ -80,36 +89,23 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let eager = run(sides.before, Others::Watchdog)?;
     let aware = run(Policy::RestartAware, Others::Watchdog)?;
     let unwatched = run(sides.before, Others::None)?;
-    let writes = |id: &str, outcome: Outcome| {
-        let id = format!("{id}.device_writes_per_round_trip");
-        Cell::predicted(id, WRITES, outcome.writes)
-    };
-    let share = |id: &str, outcome: Outcome, published| {
-        let id = format!("{id}.task_percent");
-        Cell::predicted(id, "% of real time", outcome.task_percent).published(published)
-    };
-    let task = |id: &str, outcome: Outcome, published| {
-        let id = format!("{id}.task_us_per_round_trip");
-        Cell::predicted(id, US, outcome.task_us).published(published)
-    };
-    let spurious = |id: &str, outcome: Outcome| {
-        let id = format!("{id}.spurious_wakeups_per_s");
-        Cell::predicted(id, "wakeups/s", outcome.spurious_per_s)
-    };
+    let [us, writes, spurious, task, share] = COLUMNS.map(|(what, unit, of)| {
+        move |id: &str, run: Outcome| Cell::predicted(format!("{id}.{what}"), unit, of(&run))
+    });
     // The band is from a quarter below the least published effect to a quarter above the greatest.
     let slower = Claim::change(lazy.us, eager.us, Band::between(22.5, 43.75)).published(29.7, 35.3);
     let busier =
         Claim::change(lazy.task_us, eager.task_us, Band::between(22.4, 46.1)).published(29.9, 36.9);
     let program_us = spec.value("event.program_ns") / 1e3;
     Ok(vec![
-        Cell::calibrated("lazy.us_per_round_trip", US, 5.324, lazy.us),
-        Cell::predicted("eager.us_per_round_trip", US, eager.us)
+        Cell::calibrated("lazy.us_per_round_trip", "us", 5.324, lazy.us),
+        us("eager", eager)
             .published(7.202)
             .claims(slower)
             // The formula to compare the simulation with: a round trip with the lazy policy, and in
             // addition the time of all writes of the eager policy.
             .beside_formula(lazy.us + eager.writes * program_us),
-        Cell::predicted("restart_aware.us_per_round_trip", US, aware.us),
+        us("restart_aware", aware),
         writes("lazy", lazy),
         writes("eager", eager).claims(Claim::value(
             eager.writes,
@@ -118,10 +114,10 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
         )),
         writes("restart_aware", aware),
         writes("eager.unwatched", unwatched),
-        task("lazy", lazy, 2.398),
-        task("eager", eager, 3.282).claims(busier),
-        share("lazy", lazy, 90.1),
-        share("eager", eager, 91.1),
+        task("lazy", lazy).published(2.398),
+        task("eager", eager).published(3.282).claims(busier),
+        share("lazy", lazy).published(90.1),
+        share("eager", eager).published(91.1),
         spurious("lazy", lazy),
         spurious("eager", eager),
     ])
@@ -135,8 +131,6 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     })
 }
 
-const US: &str = "us";
-const WRITES: &str = "writes";
 /// The expected writes per round trip with the eager policy. Going idle moves the tick, and leaving
 /// idle cancels and arms it: each is a removal and an arming, and each of these writes once. Both
 /// happen on both CPUs.
