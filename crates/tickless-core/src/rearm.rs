@@ -222,7 +222,7 @@ impl Device {
     }
 
     /// Ends a handler that has expired `expired` timers but cannot catch up. The device fires again
-    /// after a pause as long as the handler took, at most `backoff_max` (R7).
+    /// after a pause as long as the handler took, at most `backoff_max`.
     pub fn back_off(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
         if self.limits.backoff_max == Ns::ZERO {
             return self.leave(earliest, expired, now);

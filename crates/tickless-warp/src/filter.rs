@@ -117,7 +117,7 @@ const SLEEPS: [c_long; 2] = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 pub(crate) const WITH_NUMBERS: [c_long; 3] =
     [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_poll];
 
-/// The options `SO_RCVTIMEO` and `SO_SNDTIMEO`, each with its older number first.
+/// The options `SO_RCVTIMEO` and `SO_SNDTIMEO` by their older numbers, then by their newer ones.
 pub(crate) const TIMEOUT_OPTIONS: [u32; 4] = [20, 21, 66, 67];
 
 const WAITING_FUTEX_OPS: [u32; 5] = [

@@ -311,8 +311,9 @@ impl<P: Platform> Bases<P> {
         let after_unlock = if share == Share::Thread {
             self.end_batch(cpu, &mut state, runner, fired, now)
         } else {
-            // If the handler has called an expiry thread, the panic prevents the caller from waking
-            // it. Forget the call, so that the device fires for the thread's timers again.
+            // The handler may have asked for a wakeup of the expiry thread. Its caller, which would
+            // carry that out, unwinds with the panic. Forget the request, so that the device fires
+            // again for the timers of that thread.
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, fired, now);

@@ -38,7 +38,8 @@ pub use class::Class;
 /// The chain of timers that have come due.
 const DUE: usize = 0;
 /// The number of chains of a class, one for each span of time in which timers were started. Timers
-/// that were started later share the last chain, and are examined before they are due.
+/// that were started later share the last chain. Some of these are examined before they are due,
+/// when the chain's first timer is.
 const SPANS: usize = 128;
 
 /// Identifies a timer of one [`FixedTimeouts`]. After the timer has been removed, its key finds no

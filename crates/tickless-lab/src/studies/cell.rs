@@ -293,7 +293,8 @@ pub fn claim(cell: &Cell) -> Option<[String; 5]> {
         _ => one(cell.published_effect),
     };
     let null = match cell.role {
-        // The formula's value is within a twentieth of the figure, so it would add nothing.
+        // The figure is implied by the formula: the two differ by less than a twentieth. So the
+        // column has no number of its own.
         Role::Implied => "the formula's".to_string(),
         _ => one(cell.null_model),
     };

@@ -99,8 +99,8 @@ pub struct Sides<T> {
 }
 
 impl<T: Copy> Sides<T> {
-    /// Returns a pair for tests, in which both sides have the setting of `after`. Since nothing
-    /// differs then, no figure may be judged right.
+    /// Returns a pair for tests, in which both sides have the setting of `after`. A study of such a
+    /// pair finds no difference, so it must not confirm what was published of one.
     #[must_use]
     pub const fn broken(self) -> Sides<T> {
         Sides { before: self.after, after: self.after }

@@ -41,9 +41,9 @@ pub fn fit(spec: &Spec, measured: impl Fn(Scene) -> f64) -> io::Result<Spec> {
     with_section(&spec, measured(Scene::OwnTimer))
 }
 
-/// Returns the machine with the number, from 0 to `most`, at which the simulated scene takes
-/// `should_ns`. The scene's time grows with the number, so bisection finds it. If no number fits,
-/// returns the machine with 0 or `most`.
+/// Fits a parameter of the machine, such as the price of a cache miss, and returns the machine that
+/// has it: the value from 0 to `most` with which the simulated scene takes `should_ns`. The scene's
+/// time grows with the value, so bisection finds it. If none fits, the value is 0 or `most`.
 fn solve(
     priced: impl Fn(f64) -> Spec,
     scene: Scene,

@@ -402,7 +402,7 @@ mod tests {
     // SAFETY: as above.
     unsafe impl Sync for Scene {}
 
-    /// A timer that is ended like one in a future, by `disarm`, and whose callback takes 20 ms.
+    /// A timer that its owner ends by `disarm`, as futures end theirs. Its callback takes 20 ms.
     #[repr(C)]
     struct Slow {
         timer: Timer<Host, QueueLink>,

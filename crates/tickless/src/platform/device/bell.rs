@@ -149,8 +149,9 @@ impl<W: Word> LoopBell<W> {
         call(Ns(deadline));
         // The loop, which is now woken, asks for the deadline again before its next wait; until
         // then no other thread needs to wake it. A wait that has already begun has another number,
-        // which this exchange does not change. The exchange comes after the call: otherwise other
-        // threads would rely on this thread, which may lose its CPU before the call.
+        // which this exchange does not change. The exchange comes after the system call that wakes
+        // the loop: otherwise other threads would rely on this thread, which may lose its CPU
+        // before that call.
         let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.waits.compare_exchange(wait, 0, set, failed);
         true

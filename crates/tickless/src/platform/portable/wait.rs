@@ -35,7 +35,8 @@ pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
     // Check the word under the slot's mutex, which `wake` takes, too. So a wakeup that comes after
     // this check finds the thread asleep, and is not lost.
     let mut guard = slot.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // A wakeup for another word of the slot must not end the wait: drivers would count an event.
+    // A wakeup for another word of the slot must not end the wait: a driver takes the end of its
+    // wait for an event of its own.
     while word.load(Ordering::SeqCst) == value {
         if until == Ns::NEVER {
             guard = slot.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
