@@ -30,8 +30,8 @@ pub(super) fn flows(options: &Options) -> bool {
 
 impl Engine<'_> {
     /// Begins the wait of a thread that has sent a notice, and waits for the tracer's answer. If
-    /// the system call only sleeps, the answer comes at the deadline, instead of the call. Otherwise
-    /// it comes at once, and the thread makes the call.
+    /// the system call only sleeps, the answer comes at the deadline, in place of the call.
+    /// Otherwise it comes at once, and the thread makes the call.
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
         let Notice { tid, number, ip, args, .. } = notice;
         self.forget_untraced(tid);
