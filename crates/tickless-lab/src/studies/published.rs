@@ -1,7 +1,7 @@
 //! Describes a published report, which is the text that introduced a mechanism with measurements:
 //! its question, its most important figure, and its tables, which show our figures next to the
 //! published ones.
-//! The study's [text](super::report_text) has the tables.
+//! The study's text (`report_text.rs`) has the tables.
 
 use super::report_text::{part, parts};
 use super::{Cell, StudyResult};
