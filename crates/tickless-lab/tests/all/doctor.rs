@@ -138,9 +138,14 @@ fn a_slow_counter_is_found() {
     assert_eq!(source.verdict, Verdict::Bad, "{source:?}");
     assert!(source.figure >= Some(1_000.0), "{source:?}");
     if cpus().len() > 1 {
-        // Where other work takes CPUs away, readers meet less often than they would.
+        // Where other work takes CPUs away, readers meet less often than they would, and a read
+        // alone takes longer. The least time of such a read is the right one.
+        let mut least_ns = f64::INFINITY;
         let meets = |_| {
-            facts.clock_read = read_cost(&cpus(), &device);
+            facts.clock_read = read_cost(&cpus(), &device).map(|cost| {
+                least_ns = least_ns.min(cost.alone_ns);
+                ReadCost { alone_ns: least_ns, ..cost }
+            });
             finding("clock-contention", &facts).figure >= Some(1.5)
         };
         assert!((0..50).any(meets), "{:?}", facts.clock_read);
