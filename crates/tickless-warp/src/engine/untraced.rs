@@ -56,7 +56,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether untraced waits begin without a notice.
+    /// Returns whether untraced waits begin without a notice.
     pub(crate) fn hides_waits(&self) -> bool {
         self.thread_events.is_some() && flows(self.options)
     }
@@ -84,8 +84,7 @@ impl Engine<'_> {
                 self.deadlines.cancel(key);
             }
             // An interrupted poll(2) is repeated under another number.
-            let is_poll = number == libc::SYS_restart_syscall;
-            let number = if is_poll { libc::SYS_poll } else { number };
+            let number = if number == libc::SYS_restart_syscall { libc::SYS_poll } else { number };
             let call = timed_call(number, args, |_| None);
             let Some(call) = call.filter(|_| WITH_NUMBERS.contains(&number)) else { continue };
             let When::After(timeout) = call.when else { continue };
@@ -124,16 +123,14 @@ impl Engine<'_> {
     pub(crate) fn interrupt_untraced(&mut self, tid: pid_t, key: Key) {
         /// When to check again whether a thread that runs is in its wait.
         const CHECK_NS: u64 = 1_000_000;
-        let Some(thread) = self.tree.threads.get(&tid) else { return };
-        let is_last = thread.untraced.is_some_and(|wait| self.is_last(tid, &wait));
+        let wait = self.tree.threads.get(&tid).and_then(|thread| thread.untraced);
+        let is_last = wait.is_some_and(|wait| self.is_last(tid, &wait));
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        let progress = untraced_wait(thread);
+        let progress = if is_last { untraced_wait(thread) } else { UntracedWait::Ended };
         let Some(wait) = thread.untraced.as_mut().filter(|wait| wait.key == Some(key)) else {
             return;
         };
         match progress {
-            UntracedWait::Lasts if !is_last => thread.untraced = None,
-
             UntracedWait::Ended => thread.untraced = None,
             UntracedWait::Unknown => {
                 let again = self.clock.now().saturating_add(CHECK_NS);

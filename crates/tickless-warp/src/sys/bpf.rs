@@ -66,7 +66,6 @@ impl<T> Programs<T> {
     ///
     /// `T` must have the layout of the entry of the file's map `map`, and consist of atomics.
     pub(super) unsafe fn attach(object: &[u8]) -> Option<Programs<T>> {
-        const { assert!(size_of::<T>() <= 1 << 30) };
         let length = size_of::<T>();
         let map = MapCreate {
             kind: MAP_TYPE_ARRAY,
