@@ -8,7 +8,10 @@
 fail() { echo "$1" >&2 && exit 1; }
 
 # Installs missing tools from Debian if it may.
-have_tools() { command -v dh lintian dpkg-scanpackages >/dev/null; }
+have_tools() {
+  local tool
+  for tool in dh lintian dpkg-scanpackages; do command -v "$tool" >/dev/null || return 1; done
+}
 if ! have_tools && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   { timeout 300 apt-get update && timeout 300 apt-get install -y --no-install-recommends \
     debhelper lintian dpkg-dev; } >/dev/null 2>&1 || true
