@@ -82,17 +82,17 @@
 #include <stdint.h>
 
 /*
- The version of this header. A new major version may break programs.
+ The version of this header. A new major version can break programs.
  */
 #define TICKLESS_VERSION_MAJOR 0
 
 /*
- A new minor version adds something, and may break programs while the major version is 0.
+ A new minor version adds something, and can break programs while the major version is 0.
  */
 #define TICKLESS_VERSION_MINOR 1
 
 /*
- A new patch version does neither.
+ A new patch version neither adds something nor breaks programs.
  */
 #define TICKLESS_VERSION_PATCH 0
 
@@ -102,31 +102,32 @@
 #define TICKLESS_ABI 1
 
 /*
- `policy`: cancelling the first timer does not reprogram the driver, which may then wake once
- without a timer to fire.
+ `policy`: cancelling the timer that is due next does not reprogram the driver thread, which then
+ perhaps wakes once without a timer to fire.
  */
 #define TICKLESS_POLICY_LAZY 0
 
 /*
- `policy`: cancelling the first timer reprograms the driver. A restart reprograms it twice.
+ `policy`: cancelling the timer that is due next reprograms the driver thread. A restart of that
+ timer does so twice.
  */
 #define TICKLESS_POLICY_EAGER 1
 
 /*
- `policy`: cancelling the first timer reprograms the driver. A restart reprograms it at most
- once.
+ `policy`: cancelling the timer that is due next reprograms the driver thread. A restart of that
+ timer does so at most once.
  */
 #define TICKLESS_POLICY_RESTART_AWARE 2
 
 /*
- `push_out`: pushing out a timeout writes to the timer alone. It moves to its new bucket when the
- old one comes due.
+ `push_out`: pushing out a timeout (arming it for later) only writes to the timer, which moves to
+ its new bucket in the timer wheel when its old bucket comes due.
  */
 #define TICKLESS_PUSH_OUT_LAZY 0
 
 /*
- `push_out`: pushing out a timeout moves it to its new bucket at once, so that timeouts with
- equal deadlines fire in the order of their arming.
+ `push_out`: pushing out a timeout (arming it for later) moves it to its new bucket in the timer
+ wheel at once. Timeouts with equal deadlines then fire in the order of their arming.
  */
 #define TICKLESS_PUSH_OUT_EAGER 1
 
@@ -137,7 +138,7 @@
 
 /*
  `deferral`: callbacks of coarse timers, and of precise timers with `TICKLESS_DEFERRED`, run in
- an expiry thread of their base, so that they may take long.
+ an expiry thread of their base, and are therefore allowed to take long.
  */
 #define TICKLESS_DEFERRAL_ON_EXPIRY 1
 
@@ -237,8 +238,8 @@
 #define TICKLESS_PHASE_RANDOM 3
 
 /*
- `phase`: expiries `phase_value` nanoseconds after the multiples of the period; less than one
- period.
+ `phase`: expiries `phase_value` nanoseconds after the multiples of the period. `phase_value`
+ must be less than the period.
  */
 #define TICKLESS_PHASE_FIXED 4
 
@@ -254,7 +255,7 @@
 #define TICKLESS_CLOCK_BOOTTIME 1
 
 /*
- `clock`: wall-clock time, in nanoseconds since 1970. It may be set forwards or backwards, and
+ `clock`: wall-clock time, in nanoseconds since 1970. It can be set forwards or backwards, and
  advances while the system is suspended.
  */
 #define TICKLESS_CLOCK_REALTIME 2
@@ -307,8 +308,8 @@ typedef enum tickless_status_t {
    */
   TICKLESS_NO_SUCH_BASE = 9,
   /*
-   The call would wait for a callback that waits for the caller. A cancel that returns this
-   has cancelled the timer, but its callback may still be running.
+   The call would wait for a callback that waits for the caller. If a cancel returns this, it
+   has cancelled the timer, but the timer's callback is perhaps still running.
    */
   TICKLESS_WOULD_DEADLOCK = 10,
   /*
@@ -395,9 +396,9 @@ typedef struct tickless_clock_fired_t tickless_clock_fired_t;
 typedef struct tickless_clock_timer_t tickless_clock_timer_t;
 
 /*
- A timer that fires, as its callback sees it. Opaque; valid until the callback returns, in the
- thread that runs it. It stays valid after the callback has destroyed its timer: requests are
- ignored then.
+ The expiry of a timer, as the timer's callback sees it. Opaque; valid until the callback
+ returns, in the thread that runs it. The expiry stays valid after the callback has destroyed its
+ timer, but requests are ignored then.
  */
 typedef struct tickless_fired_t tickless_fired_t;
 
@@ -428,9 +429,9 @@ typedef struct tickless_keyed_t tickless_keyed_t;
 typedef struct tickless_limiter_t tickless_limiter_t;
 
 /*
- Timers of one thread. Opaque. The loop asks when the next timer is due, waits that long for its
- own events, and passes the current time to an advance, which calls it back for each timer that
- fires.
+ Timers of one thread. Opaque. The program's loop asks when the next timer is due, waits that
+ long for its own events, and passes the current time to `tickless_local_advance`, which calls a
+ callback for each timer that fires.
 
  Only the owner thread may use it: the thread that created it, or the last one that adopted it.
  Calls from other threads return `TICKLESS_WRONG_THREAD`.
@@ -440,7 +441,7 @@ typedef struct tickless_local_t tickless_local_t;
 /*
  Drives one base of a set of timers from the program's own loop. Opaque.
 
- The loop polls the descriptor for reading, with its other descriptors, and calls
+ The program's loop polls the descriptor for reading, with its own descriptors, and calls
  `tickless_loop_run` when it is readable. Callbacks run inside that call, on the loop's thread,
  one at a time. All threads may arm and cancel timers; a timer fires only when the loop runs.
 
@@ -459,7 +460,7 @@ typedef struct tickless_throttle_t tickless_throttle_t;
 
  All threads may use it. In the child of a fork its timers count as shut down: none fires, arming
  returns `TICKLESS_SHUT`, a cancel reports an idle timer, and destroying and stopping do not
- wait. A child may start timers of its own. A callback that forks must not return in the child.
+ wait. A child can start timers of its own. A callback that forks must not return in the child.
  */
 typedef struct tickless_timers_t tickless_timers_t;
 
@@ -525,8 +526,8 @@ typedef struct tickless_stats_t {
    */
   size_t size;
   /*
-   The number of bases that were counted. 0 in the child of a fork, which cannot take their
-   locks, because a thread of the parent may have held one at the fork.
+   The number of bases that were counted. 0 in the child of a fork: the child cannot take their
+   locks, because a thread of the parent perhaps held one at the fork.
    */
   uint64_t bases;
   /*
@@ -590,9 +591,9 @@ typedef struct tickless_stats_t {
 /*
  Memory for one timer: on the stack, in a struct, or from `malloc`. Opaque.
 
- Set it to zero before its first `tickless_timer_init`, otherwise misuse may go undetected. From
- init to destroy it must neither move nor be written. It has 128 bytes; align timers that are
- used often to 64 bytes.
+ Set it to zero before its first `tickless_timer_init`, otherwise some misuse is not detected.
+ From init to destroy it must neither move nor be written. It has 128 bytes; align timers that
+ are used often to 64 bytes.
  */
 typedef struct tickless_timer_t {
   /*
@@ -604,9 +605,10 @@ typedef struct tickless_timer_t {
 /*
  The callback of a timer, called with the `data` that the timer was initialised with.
 
- Runs on a thread of the library, one at a time per base. It should be short: it delays the other
- timers of its base, and no others. It must return: `longjmp`, `pthread_exit` and thread
- cancellation across it are undefined. A C++ exception that leaves it aborts the process.
+ A thread of the library calls it, one callback at a time for each base (a part of the timers
+ with a thread of its own). A callback should be short: while it runs, the other timers of its
+ base wait, but not those of other bases. It must return: leaving it by `longjmp`, `pthread_exit`
+ or thread cancellation is undefined. A C++ exception that leaves it aborts the process.
  */
 typedef void (*tickless_callback_t)(struct tickless_fired_t *fired, void *data);
 
@@ -644,7 +646,7 @@ typedef struct tickless_periodic_options_t {
    */
   size_t size;
   /*
-   How late each expiry may be so that it can share a wakeup with others, in nanoseconds.
+   How late each expiry is allowed to be, in nanoseconds, to share a wakeup with other timers.
    */
   uint64_t slack_ns;
   /*
@@ -684,12 +686,12 @@ typedef struct tickless_quota_t {
    */
   uint64_t period_ns;
   /*
-   How much unused quota may be kept and used later, in addition to a period's own.
+   How much unused quota is kept and can be used later, in addition to the quota of a period.
    */
   uint64_t extra;
   /*
-   How late a refill may be so that it can share a wakeup, in nanoseconds. Default: a
-   thousandth of the period, and up to a tenth if there are hundreds with this period.
+   How late a refill is allowed to be, in nanoseconds, to share a wakeup. Default: a thousandth
+   of the period, and up to a tenth if hundreds of limiters or throttles have this period.
    */
   uint64_t slack_ns;
   /*
@@ -729,7 +731,7 @@ typedef struct tickless_quota_counts_t {
    */
   uint64_t refilled;
   /*
-   The quota that refills have discarded because it exceeded what may be kept.
+   The quota that refills have discarded because more was left than is kept for later.
    */
   uint64_t expired;
   /*
@@ -800,7 +802,7 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Returns the version of the library, for example "0.1.0", which may differ from the header's.
+ Returns the version of the library, for example "0.1.0", which can differ from the header's.
  Never null.
  */
 const char *tickless_version(void);
@@ -936,8 +938,8 @@ enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
  sleeping driver waits for. Durations are at most 292 years; deadlines beyond the end of the
  clock never come.
 
- If another thread is in a waiting cancel of the timer while its callback runs, this arming is
- cancelled too, and the call still succeeds.
+ If another thread cancels the timer and waits for its callback (`tickless_timer_cancel_sync`),
+ that cancel also cancels this arming. The call still succeeds.
 
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`.
  */
@@ -1002,27 +1004,29 @@ enum tickless_status_t tickless_timer_try_cancel(const struct tickless_timer_t *
 
 /*
  Cancels a timer without waiting for its callback; takes no lock if the timer is idle. After
- `TICKLESS_CANCEL_RUNNING` the callback may still be running, and may still request a restart.
+ `TICKLESS_CANCEL_RUNNING` the callback is perhaps still running, and can still request a
+ restart.
  */
 enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *timer,
                                              enum tickless_cancel_t *found);
 
 /*
- Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
- sees what the callback wrote, and may free the callback's data. `found` reports the state at the
- beginning of the call. The call spins for some microseconds, then sleeps. It also cancels
- armings that happen while it waits, including the callback's own. Do not hold a lock that the
- callback takes: this deadlock is not detected.
+ Cancels a timer and waits until no thread runs its callback. When the call has returned, the
+ caller sees what the callback wrote, and is allowed to free the callback's data. `found` reports
+ the state at the beginning of the call. The call spins for some microseconds, then sleeps. It
+ also cancels armings that happen while it waits, including the callback's own. Do not hold a
+ lock that the callback takes: this deadlock is not detected.
 
  Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
- for: the timer has been cancelled, `found` reports its state, and its callback may be running.
+ for: the timer has been cancelled, `found` reports its state, and its callback is perhaps
+ running.
  */
 enum tickless_status_t tickless_timer_cancel_sync(const struct tickless_timer_t *timer,
                                                   enum tickless_cancel_t *found);
 
 /*
- A slightly cheaper `tickless_timer_cancel_sync` for a timer that no thread arms again while its
- callback runs, including the callback itself.
+ A slightly cheaper `tickless_timer_cancel_sync`, for a timer that is never armed again while its
+ callback runs, neither by another thread nor by the callback itself.
 
  Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
  nevertheless: it has been cancelled, and its callback has returned.
@@ -1041,14 +1045,15 @@ enum tickless_status_t tickless_timer_shutdown_sync(const struct tickless_timer_
                                                     enum tickless_cancel_t *found);
 
 /*
- Reports whether the timer is armed. Another thread may change this at any time.
+ Reports whether the timer is armed. The answer can be out of date at once, because other threads
+ can arm or cancel the timer at any time.
  */
 enum tickless_status_t tickless_timer_is_pending(const struct tickless_timer_t *timer,
                                                  bool *is_pending);
 
 /*
- Reports whether the timer is armed or its callback is running. Never reports false while one of
- the two holds; a true result may be out of date.
+ Reports whether the timer is armed or its callback is running. Never reports false while the
+ timer is armed or its callback runs; a true result can be out of date.
  */
 enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *timer,
                                                 bool *is_active);
@@ -1058,8 +1063,8 @@ enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *t
  and releases the memory, which may then be freed or initialised again.
 
  In the timer's own callback the call succeeds without waiting, and the library does not access
- the memory afterwards, so a callback may destroy its timer and free it. No other thread may use
- the timer at that moment.
+ the memory afterwards, so a callback is allowed to destroy its timer and free it. No other
+ thread is allowed to use the timer at that moment.
 
  Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
  for: the timer is shut down, but its memory is still in use; destroy it again later.
@@ -1217,7 +1222,8 @@ enum tickless_status_t tickless_clock_timer_cancel_sync(const struct tickless_cl
                                                         enum tickless_cancel_t *found);
 
 /*
- Reports whether the timer is armed. Another thread may change this at any time.
+ Reports whether the timer is armed. The answer can be out of date at once, because other threads
+ can arm or cancel the timer at any time.
  */
 enum tickless_status_t tickless_clock_timer_is_pending(const struct tickless_clock_timer_t *timer,
                                                        bool *is_pending);
@@ -1233,8 +1239,8 @@ enum tickless_status_t tickless_clock_timer_destroy(struct tickless_clock_timer_
 
 /*
  Reads the deadline that the timer was armed with, and the current time of its own clock. Pass
- null for results that are not needed. The deadline is on the timer's own clock, except after an
- arming for a duration on realtime: then it is on the timers' clock.
+ null for results that are not needed. The deadline is on the timer's own clock, except after a
+ realtime timer was started for a duration: then it is on `TICKLESS_CLOCK_MONOTONIC`.
  */
 enum tickless_status_t tickless_clock_fired_info(struct tickless_clock_fired_t *fired,
                                                  uint64_t *deadline_ns,
@@ -1291,8 +1297,9 @@ enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limite
 
 /*
  Reports how long it will take until `permits` are available, in nanoseconds; 0 if they are
- available now. Permits that other threads wait for are included, later requests are not. A
- server that refuses a request sends this time, rounded up to seconds, as `Retry-After`.
+ available now. The time includes the permits that other threads wait for now, but not those of
+ later requests. A server that refuses a request sends this time, rounded up to seconds, as
+ `Retry-After`.
 
  Errors: those of `tickless_limiter_try_acquire` except `TICKLESS_EMPTY`.
  */
@@ -1306,7 +1313,7 @@ enum tickless_status_t tickless_limiter_retry_after(const struct tickless_limite
  callback: it would delay other timers.
 
  Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
- `TICKLESS_EMPTY`, which do not wait for the timeout.
+ `TICKLESS_EMPTY`, which are returned without waiting for the timeout.
  */
 enum tickless_status_t tickless_limiter_acquire(const struct tickless_limiter_t *from,
                                                 uint64_t permits,
@@ -1390,7 +1397,8 @@ enum tickless_status_t tickless_throttle_create(const struct tickless_timers_t *
                                                 struct tickless_throttle_t **made);
 
 /*
- Reads the counters. A worker reports its use whenever its slice, at most 5 ms, is used up.
+ Reads the counters. A worker takes quota in slices of at most 5 ms of CPU time, and its use is
+ counted when a slice is used up.
 
  Errors: `TICKLESS_UNSUPPORTED`.
  */
@@ -1422,8 +1430,8 @@ enum tickless_status_t tickless_throttle_join(const struct tickless_throttle_t *
 enum tickless_status_t tickless_worker_check(struct tickless_worker_t *worker, bool *waited);
 
 /*
- Gives back the unused rest of the thread's slice. Call it before the thread idles for long while
- other workers of its group run.
+ Gives back the unused rest of the thread's slice (the CPU time that it has taken from the
+ quota). Call it before the thread idles for long while other workers of its group run.
 
  Errors: those of `tickless_worker_check`.
  */
@@ -1436,9 +1444,9 @@ enum tickless_status_t tickless_worker_rest(struct tickless_worker_t *worker);
 enum tickless_status_t tickless_worker_leave(struct tickless_worker_t *worker);
 
 /*
- Labels a timer in `tickless_timers_list`, for example "http idle". Takes a lock, and allocates.
- The library keeps a copy of each different text until the process ends, so label kinds of
- timers, not single ones.
+ Gives a timer the label that `tickless_timers_list` shows, for example "http idle". Takes a
+ lock, and allocates. The library keeps a copy of each different text until the process ends, so
+ label kinds of timers, not single ones.
 
  Errors: `TICKLESS_UNSUPPORTED` if the label is not UTF-8; `TICKLESS_FULL` after 65,536 different
  labels.
@@ -1458,8 +1466,8 @@ enum tickless_status_t tickless_periodic_label(const struct tickless_periodic_t 
  Writes a human-readable list of every pending timer, base by base, with its label and its
  deadline, into `text`, which has room for `room` bytes. The list is cut off where the room ends,
  and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
- bytes of the whole list, with the zero. O(pending); holds the lock of a base for at most 64
- timers at a time.
+ bytes of the whole list, with the zero. O(n) for n pending timers; holds the lock of a base for
+ at most 64 timers at a time.
  */
 enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *timers,
                                             char *text,
@@ -1503,8 +1511,9 @@ enum tickless_status_t tickless_loop_run(struct tickless_loop_t *one, uint64_t *
 
 /*
  Returns how long a loop that waits with a timeout may wait from now, in nanoseconds;
- `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round it up. The loop must still poll
- the descriptor while it waits, because another thread may arm an earlier timer. No system call.
+ `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round this time up. The loop must
+ still poll the descriptor while it waits: another thread can arm an earlier timer. No system
+ call.
 
  Errors: `TICKLESS_BUSY` in a callback.
  */
@@ -1540,8 +1549,8 @@ enum tickless_status_t tickless_timers_start_virtual(const struct tickless_optio
                                                      struct tickless_timers_t **timers);
 
 /*
- Advances the clock from one expiry to the next, and fires the timers that come due. In a
- callback of these timers it only moves the clock, as if the callback took that long.
+ Advances the clock from one expiry to the next, and fires the timers that come due. If a
+ callback of these timers calls it, it only moves the clock, as if the callback took that long.
 
  Errors: `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers were not started by
  `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
@@ -1579,7 +1588,7 @@ enum tickless_status_t tickless_virtual_next_event(const struct tickless_timers_
 
 /*
  Sets wall-clock time, in nanoseconds since 1970, forwards or backwards, and fires the timers
- that this makes due. It starts at 2000-01-01. No other clock moves.
+ that this makes due. Wall-clock time begins at 2000-01-01. No other clock moves.
 
  Errors: those of `tickless_virtual_advance`.
  */
@@ -1596,9 +1605,9 @@ enum tickless_status_t tickless_virtual_suspend(const struct tickless_timers_t *
                                                 int64_t for_ns);
 
 /*
- Creates local timers, with `now_ns` as the current time of the loop's clock, which can be any.
- `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms;
- `how` is one of `TICKLESS_PUSH_OUT_...`.
+ Creates local timers, with `now_ns` as the current time of the loop's clock (any clock that the
+ loop chooses). `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0
+ for 1 ms; `how` is one of `TICKLESS_PUSH_OUT_...`.
 
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
  */
@@ -1624,7 +1633,8 @@ enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
 
 /*
  Inserts a timer, but does not arm it. `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The
- callback receives `data` when it fires. Allocates occasionally; arming and cancelling never do.
+ callback receives `data` when the timer fires. Allocates occasionally; arming and cancelling
+ never do.
 
  Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31 precise timers).
  */
@@ -1682,9 +1692,9 @@ enum tickless_status_t tickless_local_is_pending(struct tickless_local_t *local,
                                                  bool *is_pending);
 
 /*
- Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
- time may have passed. It is never later than the next expiry, and may be earlier if coarse
- timers were pushed out.
+ Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. This
+ time is perhaps in the past. It is never later than the next expiry, and can be earlier if
+ coarse timers were pushed out.
  */
 enum tickless_status_t tickless_local_next_event(struct tickless_local_t *local, uint64_t *next_ns);
 
@@ -1748,9 +1758,9 @@ enum tickless_status_t tickless_local_cancel_many(struct tickless_local_t *local
 /*
  Sets the current time, and writes the keys of the due timers into `keys`, in the order in which
  they fire; these timers are no longer pending. The fastest way to fire many timers. It examines
- at most `room` timers, including cancelled ones, so it may report none. If more are due,
- `tickless_local_next_event` returns a time that has passed, and the next call begins with them.
- Allocates if a timer fires.
+ at most `room` timers, including cancelled ones, so it can report none although one is due. If
+ more are due, `tickless_local_next_event` returns a time that has passed, and the next call
+ begins with them. Allocates if a timer fires.
 
  Errors: `TICKLESS_BUSY` in a callback of an advance.
  */
@@ -1761,8 +1771,8 @@ enum tickless_status_t tickless_local_advance_into(struct tickless_local_t *loca
                                                    size_t *fired);
 
 /*
- Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock,
- which can be any.
+ Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock
+ (any clock that the loop chooses).
  */
 enum tickless_status_t tickless_fixed_create(uint64_t now_ns, struct tickless_fixed_t **fixed);
 
@@ -1831,8 +1841,8 @@ enum tickless_status_t tickless_fixed_remove(struct tickless_fixed_t *fixed,
                                              void **data);
 
 /*
- Starts or restarts a timer, which fires its class's duration after the time of the last advance.
- Restarting a pending timer is a single store.
+ Starts or restarts a timer: it fires when its class's duration has passed after the last
+ advance. Restarting a pending timer is a single store.
 
  Errors: `TICKLESS_NO_SUCH_TIMER`.
  */
@@ -1856,9 +1866,9 @@ enum tickless_status_t tickless_fixed_count(struct tickless_fixed_t *fixed,
                                             size_t *pending);
 
 /*
- Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
- The cost grows with the number of classes. The time is never later than the next expiry, and may
- be earlier if timers were restarted.
+ Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
+ cost grows with the number of classes. The time is never later than the next expiry, and can be
+ earlier if timers were restarted.
  */
 enum tickless_status_t tickless_fixed_next_event(struct tickless_fixed_t *fixed, uint64_t *next_ns);
 

@@ -1,9 +1,9 @@
 //! Annotations for ThreadSanitizer.
 //!
 //! The library is not instrumented, so in a program built with `-fsanitize=thread` the sanitizer
-//! does not see that an arming happens before its callback, and that callback before the return of
-//! a cancel that waits for it. It would report what the program writes before the one and reads in
-//! the other as a race. So the library calls the sanitizer's functions, if the process has them.
+//! does not see that an arming happens before its callback, and a callback before the return of a
+//! cancel that waits for it. It would report a race between a write before an arming and a read in
+//! the callback. So the library calls the sanitizer's functions, if the process has them.
 //!
 //! All timers share one annotated address, as they would if they shared one lock: the sanitizer
 //! reports no false race, and misses some races between a callback and code that called the library
@@ -21,7 +21,7 @@ unsafe extern "C" {
 }
 
 /// Finds the sanitizer's functions. Called before the first timer is made. Does nothing in builds
-/// in which the library is instrumented, or interpreted.
+/// in which the library itself is instrumented for the sanitizer, or interpreted by Miri.
 pub(crate) fn find() {
     if cfg!(any(miri, tickless_tsan)) {
         return;

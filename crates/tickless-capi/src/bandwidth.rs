@@ -26,10 +26,10 @@ pub struct Quota {
     pub quota: u64,
     /// The period, in nanoseconds; at least 1.
     pub period_ns: u64,
-    /// How much unused quota may be kept and used later, in addition to a period's own.
+    /// How much unused quota is kept and can be used later, in addition to the quota of a period.
     pub extra: u64,
-    /// How late a refill may be so that it can share a wakeup, in nanoseconds. Default: a
-    /// thousandth of the period, and up to a tenth if there are hundreds with this period.
+    /// How late a refill is allowed to be, in nanoseconds, to share a wakeup. Default: a thousandth
+    /// of the period, and up to a tenth if hundreds of limiters or throttles have this period.
     pub slack_ns: u64,
     /// Used with `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
     pub phase_value: u64,
@@ -77,7 +77,7 @@ pub struct QuotaCounts {
     pub used: u64,
     /// The quota that refills have added.
     pub refilled: u64,
-    /// The quota that refills have discarded because it exceeded what may be kept.
+    /// The quota that refills have discarded because more was left than is kept for later.
     pub expired: u64,
     /// The number of refills.
     pub refills: u64,
@@ -195,8 +195,9 @@ pub unsafe extern "C" fn tickless_limiter_try_acquire(
 }
 
 /// Reports how long it will take until `permits` are available, in nanoseconds; 0 if they are
-/// available now. Permits that other threads wait for are included, later requests are not. A
-/// server that refuses a request sends this time, rounded up to seconds, as `Retry-After`.
+/// available now. The time includes the permits that other threads wait for now, but not those of
+/// later requests. A server that refuses a request sends this time, rounded up to seconds, as
+/// `Retry-After`.
 ///
 /// Errors: those of `tickless_limiter_try_acquire` except `TICKLESS_EMPTY`.
 #[unsafe(no_mangle)]
@@ -218,7 +219,7 @@ fn in_ns(after: Result<Duration, AcquireError>) -> Outcome<u64> {
 /// callback: it would delay other timers.
 ///
 /// Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
-/// `TICKLESS_EMPTY`, which do not wait for the timeout.
+/// `TICKLESS_EMPTY`, which are returned without waiting for the timeout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_acquire(
     from: *const LimiterHandle,
@@ -359,7 +360,8 @@ pub unsafe extern "C" fn tickless_throttle_create(
     })
 }
 
-/// Reads the counters. A worker reports its use whenever its slice, at most 5 ms, is used up.
+/// Reads the counters. A worker takes quota in slices of at most 5 ms of CPU time, and its use is
+/// counted when a slice is used up.
 ///
 /// Errors: `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
@@ -409,8 +411,8 @@ pub unsafe extern "C" fn tickless_worker_check(
     optional_result_of(worker, waited, |own| own.check().map_err(acquire_status))
 }
 
-/// Gives back the unused rest of the thread's slice. Call it before the thread idles for long while
-/// other workers of its group run.
+/// Gives back the unused rest of the thread's slice (the CPU time that it has taken from the
+/// quota). Call it before the thread idles for long while other workers of its group run.
 ///
 /// Errors: those of `tickless_worker_check`.
 #[unsafe(no_mangle)]

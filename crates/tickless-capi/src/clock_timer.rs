@@ -19,7 +19,7 @@ use tickless::time::Instant;
 pub const TICKLESS_CLOCK_MONOTONIC: u32 = 0;
 /// `clock`: the time since boot. It is never set, and advances while the system is suspended.
 pub const TICKLESS_CLOCK_BOOTTIME: u32 = 1;
-/// `clock`: wall-clock time, in nanoseconds since 1970. It may be set forwards or backwards, and
+/// `clock`: wall-clock time, in nanoseconds since 1970. It can be set forwards or backwards, and
 /// advances while the system is suspended.
 pub const TICKLESS_CLOCK_REALTIME: u32 = 2;
 
@@ -146,7 +146,8 @@ pub unsafe extern "C" fn tickless_clock_timer_cancel_sync(
     cancel_with(timer, found, |timer| timer.cancel_sync())
 }
 
-/// Reports whether the timer is armed. Another thread may change this at any time.
+/// Reports whether the timer is armed. The answer can be out of date at once, because other threads
+/// can arm or cancel the timer at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_is_pending(
     timer: *const Clocked,
@@ -178,8 +179,8 @@ impl Object for ClockExpiry {
 }
 
 /// Reads the deadline that the timer was armed with, and the current time of its own clock. Pass
-/// null for results that are not needed. The deadline is on the timer's own clock, except after an
-/// arming for a duration on realtime: then it is on the timers' clock.
+/// null for results that are not needed. The deadline is on the timer's own clock, except after a
+/// realtime timer was started for a duration: then it is on `TICKLESS_CLOCK_MONOTONIC`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_info(
     fired: *mut ClockExpiry,

@@ -13,14 +13,14 @@ use tickless::time::Instant;
 
 /// Drives one base of a set of timers from the program's own loop. Opaque.
 ///
-/// The loop polls the descriptor for reading, with its other descriptors, and calls
+/// The program's loop polls the descriptor for reading, with its own descriptors, and calls
 /// `tickless_loop_run` when it is readable. Callbacks run inside that call, on the loop's thread,
 /// one at a time. All threads may arm and cancel timers; a timer fires only when the loop runs.
 ///
 /// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
 pub struct Loop(Marked<OneThread<EventLoopDriver, c_int>>);
 
-// The descriptor is the fact that all threads may read.
+// The `c_int` is the loop's descriptor, which all threads are allowed to read.
 handles! {
     Loop(OneThread<EventLoopDriver, c_int>), 0x6c6f_6f70_6472_6976,
         "loop; adopt it in this thread",
@@ -91,8 +91,9 @@ pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> S
 }
 
 /// Returns how long a loop that waits with a timeout may wait from now, in nanoseconds;
-/// `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round it up. The loop must still poll
-/// the descriptor while it waits, because another thread may arm an earlier timer. No system call.
+/// `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round this time up. The loop must
+/// still poll the descriptor while it waits: another thread can arm an earlier timer. No system
+/// call.
 ///
 /// Errors: `TICKLESS_BUSY` in a callback.
 #[unsafe(no_mangle)]

@@ -9,9 +9,9 @@ use core::ptr::NonNull;
 use tickless::slots::OnFired;
 use tickless::time::Instant;
 
-/// A timer that fires, as its callback sees it. Opaque; valid until the callback returns, in the
-/// thread that runs it. It stays valid after the callback has destroyed its timer: requests are
-/// ignored then.
+/// The expiry of a timer, as the timer's callback sees it. Opaque; valid until the callback
+/// returns, in the thread that runs it. The expiry stays valid after the callback has destroyed its
+/// timer, but requests are ignored then.
 #[derive(Clone, Copy, Debug)]
 pub struct Expiry {
     fired: NonNull<tickless::Fired<'static>>,
@@ -20,9 +20,10 @@ pub struct Expiry {
 
 /// The callback of a timer, called with the `data` that the timer was initialised with.
 ///
-/// Runs on a thread of the library, one at a time per base. It should be short: it delays the other
-/// timers of its base, and no others. It must return: `longjmp`, `pthread_exit` and thread
-/// cancellation across it are undefined. A C++ exception that leaves it aborts the process.
+/// A thread of the library calls it, one callback at a time for each base (a part of the timers
+/// with a thread of its own). A callback should be short: while it runs, the other timers of its
+/// base wait, but not those of other bases. It must return: leaving it by `longjmp`, `pthread_exit`
+/// or thread cancellation is undefined. A C++ exception that leaves it aborts the process.
 pub type Callback = Option<unsafe extern "C-unwind" fn(fired: *mut Expiry, data: *mut c_void)>;
 
 /// A C callback and the `data` pointer that it receives. `E` is the expiry that it can use.
@@ -52,7 +53,7 @@ impl<E> CCallback<E> {
     pub(crate) fn call(self, mut expiry: E) {
         annotate::acquire();
         // SAFETY: C passed a function of this type, as the header requires; the expiry lives until
-        // it returns.
+        // the function returns.
         unsafe { (self.callback)(&raw mut expiry, self.data) }
         annotate::release();
     }
@@ -65,8 +66,8 @@ impl OnFired for CCallback<Expiry> {
     }
 }
 
-/// A C function borrows the expiry for one call, and gets the number of expiries that a periodic
-/// timer has missed.
+/// A C function borrows the Rust expiry for one call, and gets the number of expiries that a
+/// periodic timer has missed.
 impl Object for Expiry {
     type Lent<'a> = (&'a mut tickless::Fired<'static>, u64);
 
@@ -76,8 +77,8 @@ impl Object for Expiry {
     }
 }
 
-/// Returns the expiry that C passed. Its pointer is valid until the callback returns. A C function
-/// may make one reference from it, because it drops that reference before it returns.
+/// Returns the expiry that C passed. The pointer in it is valid until the callback returns. Each C
+/// function makes at most one reference from the pointer, and drops it before the function returns.
 ///
 /// # Safety
 /// `expiry` is null or the argument of a callback that has not returned.

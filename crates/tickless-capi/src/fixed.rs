@@ -1,4 +1,4 @@
-//! Timeouts that share one duration for each class, for the program's own loop.
+//! Timeouts in classes, each with one duration for all its timeouts, for the program's own loop.
 
 use crate::local::{LocalKey, advance_with, limit, status_of};
 use crate::object::{Marked, create, handles, on, optional_result_of, result_of};
@@ -48,8 +48,8 @@ fn to_key(key: LocalKey) -> FixedKey {
     FixedKey::from_bits(key.bits)
 }
 
-/// Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock,
-/// which can be any.
+/// Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock
+/// (any clock that the loop chooses).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fixed) -> Status {
     create(fixed, || Ok(OneThread::new(FixedTimeouts::new(Instant::from_nanos(now_ns)), ())))
@@ -154,8 +154,8 @@ pub unsafe extern "C" fn tickless_fixed_remove(
     })
 }
 
-/// Starts or restarts a timer, which fires its class's duration after the time of the last advance.
-/// Restarting a pending timer is a single store.
+/// Starts or restarts a timer: it fires when its class's duration has passed after the last
+/// advance. Restarting a pending timer is a single store.
 ///
 /// Errors: `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
@@ -188,9 +188,9 @@ pub unsafe extern "C" fn tickless_fixed_count(
     })
 }
 
-/// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
-/// The cost grows with the number of classes. The time is never later than the next expiry, and may
-/// be earlier if timers were restarted.
+/// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
+/// cost grows with the number of classes. The time is never later than the next expiry, and can be
+/// earlier if timers were restarted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_next_event(fixed: *mut Fixed, next_ns: *mut u64) -> Status {
     result_of(fixed, next_ns, |own| Ok(own.next_event().map_or(u64::MAX, Instant::as_nanos)))

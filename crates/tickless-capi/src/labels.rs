@@ -1,4 +1,4 @@
-//! Labels of timers, and the list of pending timers.
+//! Labels (texts by which a program tells its timers apart), and the list of pending timers.
 
 use crate::local_batches::caller_slice;
 use crate::object::{on, optional_result_of};
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use tickless::slots::ProcessLock;
 
 // One copy of each text that was used as a label. Copies are never freed, because a program has few
-// different labels. A forked child starts with an empty set, because another thread may have held
-// the lock at the fork (K4: a child waits for no lock).
+// different labels. A forked child starts with an empty set and its own lock, because a thread of
+// the parent can have held the lock at the fork (K4: a child waits for no lock).
 static LABELS: ProcessLock<BTreeSet<&'static str>> = ProcessLock::new(BTreeSet::new());
 
 const LABELS_MAX: usize = 65_536;
@@ -42,9 +42,9 @@ unsafe fn intern(label: *const c_char) -> Outcome<&'static str> {
     Ok(known)
 }
 
-/// Labels a timer in `tickless_timers_list`, for example "http idle". Takes a lock, and allocates.
-/// The library keeps a copy of each different text until the process ends, so label kinds of
-/// timers, not single ones.
+/// Gives a timer the label that `tickless_timers_list` shows, for example "http idle". Takes a
+/// lock, and allocates. The library keeps a copy of each different text until the process ends, so
+/// label kinds of timers, not single ones.
 ///
 /// Errors: `TICKLESS_UNSUPPORTED` if the label is not UTF-8; `TICKLESS_FULL` after 65,536 different
 /// labels.
@@ -70,8 +70,8 @@ pub unsafe extern "C" fn tickless_periodic_label(
 /// Writes a human-readable list of every pending timer, base by base, with its label and its
 /// deadline, into `text`, which has room for `room` bytes. The list is cut off where the room ends,
 /// and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
-/// bytes of the whole list, with the zero. O(pending); holds the lock of a base for at most 64
-/// timers at a time.
+/// bytes of the whole list, with the zero. O(n) for n pending timers; holds the lock of a base for
+/// at most 64 timers at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_list(
     timers: *const TimerSet,

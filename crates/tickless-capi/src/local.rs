@@ -12,9 +12,9 @@ use tickless::LocalTimers;
 use tickless::local::{Key, LocalError};
 use tickless::time::Instant;
 
-/// Timers of one thread. Opaque. The loop asks when the next timer is due, waits that long for its
-/// own events, and passes the current time to an advance, which calls it back for each timer that
-/// fires.
+/// Timers of one thread. Opaque. The program's loop asks when the next timer is due, waits that
+/// long for its own events, and passes the current time to `tickless_local_advance`, which calls a
+/// callback for each timer that fires.
 ///
 /// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
 /// Calls from other threads return `TICKLESS_WRONG_THREAD`.
@@ -64,9 +64,9 @@ pub(crate) fn status_of(error: LocalError) -> Status {
     failure(status, error)
 }
 
-/// Creates local timers, with `now_ns` as the current time of the loop's clock, which can be any.
-/// `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms;
-/// `how` is one of `TICKLESS_PUSH_OUT_...`.
+/// Creates local timers, with `now_ns` as the current time of the loop's clock (any clock that the
+/// loop chooses). `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0
+/// for 1 ms; `how` is one of `TICKLESS_PUSH_OUT_...`.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
@@ -100,7 +100,8 @@ pub unsafe extern "C" fn tickless_local_adopt(local: *mut Local) -> Status {
 }
 
 /// Inserts a timer, but does not arm it. `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The
-/// callback receives `data` when it fires. Allocates occasionally; arming and cancelling never do.
+/// callback receives `data` when the timer fires. Allocates occasionally; arming and cancelling
+/// never do.
 ///
 /// Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31 precise timers).
 #[unsafe(no_mangle)]
@@ -196,9 +197,9 @@ pub unsafe extern "C" fn tickless_local_is_pending(
     result_of(local, is_pending, |timers| Ok(timers.is_pending(to_key(key))))
 }
 
-/// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
-/// time may have passed. It is never later than the next expiry, and may be earlier if coarse
-/// timers were pushed out.
+/// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. This
+/// time is perhaps in the past. It is never later than the next expiry, and can be earlier if
+/// coarse timers were pushed out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *mut u64) -> Status {
     result_of(local, next_ns, |timers| Ok(timers.next_event().map_or(u64::MAX, Instant::as_nanos)))
@@ -301,7 +302,7 @@ mod tests {
         }
     }
 
-    /// Goal: a callback may use the timers that are being advanced. Miri checks that this is sound.
+    /// Goal: a callback can use the timers that are being advanced. Miri checks that this is sound.
     #[test]
     fn a_callback_may_use_the_timers() {
         // SAFETY: the timers are used by this thread until they are destroyed.

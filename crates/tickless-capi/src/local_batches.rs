@@ -129,9 +129,9 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
 
 /// Sets the current time, and writes the keys of the due timers into `keys`, in the order in which
 /// they fire; these timers are no longer pending. The fastest way to fire many timers. It examines
-/// at most `room` timers, including cancelled ones, so it may report none. If more are due,
-/// `tickless_local_next_event` returns a time that has passed, and the next call begins with them.
-/// Allocates if a timer fires.
+/// at most `room` timers, including cancelled ones, so it can report none although one is due. If
+/// more are due, `tickless_local_next_event` returns a time that has passed, and the next call
+/// begins with them. Allocates if a timer fires.
 ///
 /// Errors: `TICKLESS_BUSY` in a callback of an advance.
 #[unsafe(no_mangle)]

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) trait Object {
     /// What a C function borrows for the duration of one call.
     type Lent<'a>;
-    /// Whether several threads may use the object, or run its callbacks. Only such uses need
+    /// Whether several threads can use the object, or run its callbacks. Only such objects need
     /// annotations for ThreadSanitizer.
     const IS_SHARED: bool = true;
 

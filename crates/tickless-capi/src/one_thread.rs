@@ -1,5 +1,5 @@
-//! Values that only one thread at a time may use, such as local timers: use by another thread is
-//! detected, and a value that runs callbacks is lent to them, so that they can use it too.
+//! Values that only one thread at a time is allowed to use, such as local timers. Use by another
+//! thread is detected. A value that runs callbacks is lent to them, to let them use it too.
 
 use crate::object::{Handle, destroy, value};
 use crate::status::{Outcome, Status, entry, failure};

@@ -7,26 +7,27 @@ use tickless::policy::{Deferral, Policy, PushOut};
 use tickless::time::Tick;
 use tickless::{Builder, Timers};
 
-/// `policy`: cancelling the first timer does not reprogram the driver, which may then wake once
-/// without a timer to fire.
+/// `policy`: cancelling the timer that is due next does not reprogram the driver thread, which then
+/// perhaps wakes once without a timer to fire.
 pub const TICKLESS_POLICY_LAZY: u32 = 0;
-/// `policy`: cancelling the first timer reprograms the driver. A restart reprograms it twice.
+/// `policy`: cancelling the timer that is due next reprograms the driver thread. A restart of that
+/// timer does so twice.
 pub const TICKLESS_POLICY_EAGER: u32 = 1;
-/// `policy`: cancelling the first timer reprograms the driver. A restart reprograms it at most
-/// once.
+/// `policy`: cancelling the timer that is due next reprograms the driver thread. A restart of that
+/// timer does so at most once.
 pub const TICKLESS_POLICY_RESTART_AWARE: u32 = 2;
 
-/// `push_out`: pushing out a timeout writes to the timer alone. It moves to its new bucket when the
-/// old one comes due.
+/// `push_out`: pushing out a timeout (arming it for later) only writes to the timer, which moves to
+/// its new bucket in the timer wheel when its old bucket comes due.
 pub const TICKLESS_PUSH_OUT_LAZY: u32 = 0;
-/// `push_out`: pushing out a timeout moves it to its new bucket at once, so that timeouts with
-/// equal deadlines fire in the order of their arming.
+/// `push_out`: pushing out a timeout (arming it for later) moves it to its new bucket in the timer
+/// wheel at once. Timeouts with equal deadlines then fire in the order of their arming.
 pub const TICKLESS_PUSH_OUT_EAGER: u32 = 1;
 
 /// `deferral`: all callbacks run in the driver threads.
 pub const TICKLESS_DEFERRAL_NONE: u32 = 0;
 /// `deferral`: callbacks of coarse timers, and of precise timers with `TICKLESS_DEFERRED`, run in
-/// an expiry thread of their base, so that they may take long.
+/// an expiry thread of their base, and are therefore allowed to take long.
 pub const TICKLESS_DEFERRAL_ON_EXPIRY: u32 = 1;
 /// `deferral`: as `TICKLESS_DEFERRAL_ON_EXPIRY`, but every tick wakes the expiry thread. For
 /// comparisons.

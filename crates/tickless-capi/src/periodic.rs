@@ -34,8 +34,8 @@ pub const TICKLESS_PHASE_ALIGNED: u32 = 1;
 pub const TICKLESS_PHASE_SPREAD: u32 = 2;
 /// `phase`: random; `phase_value` is the seed.
 pub const TICKLESS_PHASE_RANDOM: u32 = 3;
-/// `phase`: expiries `phase_value` nanoseconds after the multiples of the period; less than one
-/// period.
+/// `phase`: expiries `phase_value` nanoseconds after the multiples of the period. `phase_value`
+/// must be less than the period.
 pub const TICKLESS_PHASE_FIXED: u32 = 4;
 
 /// How a periodic timer behaves. Set the whole struct to zero, then `size` to
@@ -45,7 +45,7 @@ pub const TICKLESS_PHASE_FIXED: u32 = 4;
 pub struct PeriodicOptions {
     /// `sizeof(tickless_periodic_options_t)`.
     pub size: usize,
-    /// How late each expiry may be so that it can share a wakeup with others, in nanoseconds.
+    /// How late each expiry is allowed to be, in nanoseconds, to share a wakeup with other timers.
     pub slack_ns: u64,
     /// Used with `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
     pub phase_value: u64,

@@ -1,8 +1,8 @@
 //! Structs that carry their own size, so that later versions can append fields.
 //!
-//! If the program is older than the library, the fields that it does not know are taken as zero,
-//! which selects their defaults. If it is newer, the bytes that the library does not know must be
-//! zero, otherwise the call fails.
+//! If the program is older than the library, the fields that the program does not know are taken as
+//! zero, which selects their defaults. If the program is newer, the bytes that the library does not
+//! know must be zero, otherwise the call fails.
 
 use crate::status::{Outcome, Status, failure};
 

@@ -16,8 +16,8 @@ pub const TICKLESS_ALL_BASES: u32 = u32::MAX;
 pub struct TimerStats {
     /// `sizeof(tickless_stats_t)`.
     pub size: usize,
-    /// The number of bases that were counted. 0 in the child of a fork, which cannot take their
-    /// locks, because a thread of the parent may have held one at the fork.
+    /// The number of bases that were counted. 0 in the child of a fork: the child cannot take their
+    /// locks, because a thread of the parent perhaps held one at the fork.
     pub bases: u64,
     /// Pending coarse timers.
     pub pending_coarse: u64,

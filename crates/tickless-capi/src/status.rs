@@ -32,8 +32,8 @@ pub enum Status {
     Shut = 8,
     /// The set of timers has no base with this number.
     NoSuchBase = 9,
-    /// The call would wait for a callback that waits for the caller. A cancel that returns this
-    /// has cancelled the timer, but its callback may still be running.
+    /// The call would wait for a callback that waits for the caller. If a cancel returns this, it
+    /// has cancelled the timer, but the timer's callback is perhaps still running.
     WouldDeadlock = 10,
     /// `cancel_single_shot` found that the timer had been armed again while its callback ran. The
     /// timer has been cancelled, and its callback has returned.

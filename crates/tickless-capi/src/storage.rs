@@ -85,7 +85,7 @@ impl<S: Storage> Stored<S> {
     }
 }
 
-/// A C function borrows a copy of the handle, because the timer's callback may destroy the timer
+/// A C function borrows a copy of the handle, because the timer's callback can destroy the timer
 /// while the C function that armed it is still running.
 impl<S: Storage> Object for S {
     type Lent<'a> = ManuallyDrop<S::Timer>;

@@ -37,9 +37,9 @@ pub const TICKLESS_PINNED: u32 = 1024;
 
 /// Memory for one timer: on the stack, in a struct, or from `malloc`. Opaque.
 ///
-/// Set it to zero before its first `tickless_timer_init`, otherwise misuse may go undetected. From
-/// init to destroy it must neither move nor be written. It has 128 bytes; align timers that are
-/// used often to 64 bytes.
+/// Set it to zero before its first `tickless_timer_init`, otherwise some misuse is not detected.
+/// From init to destroy it must neither move nor be written. It has 128 bytes; align timers that
+/// are used often to 64 bytes.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TimerStorage {
@@ -208,8 +208,8 @@ pub(crate) fn started(result: Result<Started, StartError>) -> Outcome {
 /// sleeping driver waits for. Durations are at most 292 years; deadlines beyond the end of the
 /// clock never come.
 ///
-/// If another thread is in a waiting cancel of the timer while its callback runs, this arming is
-/// cancelled too, and the call still succeeds.
+/// If another thread cancels the timer and waits for its callback (`tickless_timer_cancel_sync`),
+/// that cancel also cancels this arming. The call still succeeds.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`.
 #[unsafe(no_mangle)]
@@ -308,7 +308,8 @@ pub unsafe extern "C" fn tickless_timer_try_cancel(
 }
 
 /// Cancels a timer without waiting for its callback; takes no lock if the timer is idle. After
-/// `TICKLESS_CANCEL_RUNNING` the callback may still be running, and may still request a restart.
+/// `TICKLESS_CANCEL_RUNNING` the callback is perhaps still running, and can still request a
+/// restart.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel(
     timer: *const TimerStorage,
@@ -317,14 +318,15 @@ pub unsafe extern "C" fn tickless_timer_cancel(
     cancel_with(timer, found, |any| Ok(either!(any, timer => timer.cancel())))
 }
 
-/// Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
-/// sees what the callback wrote, and may free the callback's data. `found` reports the state at the
-/// beginning of the call. The call spins for some microseconds, then sleeps. It also cancels
-/// armings that happen while it waits, including the callback's own. Do not hold a lock that the
-/// callback takes: this deadlock is not detected.
+/// Cancels a timer and waits until no thread runs its callback. When the call has returned, the
+/// caller sees what the callback wrote, and is allowed to free the callback's data. `found` reports
+/// the state at the beginning of the call. The call spins for some microseconds, then sleeps. It
+/// also cancels armings that happen while it waits, including the callback's own. Do not hold a
+/// lock that the callback takes: this deadlock is not detected.
 ///
 /// Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
-/// for: the timer has been cancelled, `found` reports its state, and its callback may be running.
+/// for: the timer has been cancelled, `found` reports its state, and its callback is perhaps
+/// running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel_sync(
     timer: *const TimerStorage,
@@ -333,8 +335,8 @@ pub unsafe extern "C" fn tickless_timer_cancel_sync(
     cancel_with(timer, found, |any| either!(any, timer => timer.cancel_sync()))
 }
 
-/// A slightly cheaper `tickless_timer_cancel_sync` for a timer that no thread arms again while its
-/// callback runs, including the callback itself.
+/// A slightly cheaper `tickless_timer_cancel_sync`, for a timer that is never armed again while its
+/// callback runs, neither by another thread nor by the callback itself.
 ///
 /// Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
 /// nevertheless: it has been cancelled, and its callback has returned.
@@ -377,10 +379,11 @@ pub(crate) unsafe fn cancel_with<'a, O: Object>(
             let found = match result {
                 Ok(Cancel::Idle) => CancelFound::Idle,
                 Ok(Cancel::Pending) => CancelFound::Pending,
-                // An error refuses to wait for a running callback.
+                // The callback was running when the cancel began, and the cancel did not wait for
+                // its end, or found the timer armed again.
                 Ok(Cancel::Running) | Err(_) => CancelFound::Running,
             };
-            // ThreadSanitizer must see that the callback came before this return.
+            // ThreadSanitizer must see that the callback ran before this function returns.
             annotate::acquire();
             write_optional(place, found);
             result.map(drop).map_err(cancel_status)
@@ -397,7 +400,8 @@ pub(crate) fn cancel_status(error: CancelError) -> Status {
     failure(status, error)
 }
 
-/// Reports whether the timer is armed. Another thread may change this at any time.
+/// Reports whether the timer is armed. The answer can be out of date at once, because other threads
+/// can arm or cancel the timer at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_is_pending(
     timer: *const TimerStorage,
@@ -406,8 +410,8 @@ pub unsafe extern "C" fn tickless_timer_is_pending(
     result_of(timer, is_pending, |any| Ok(either!(any, timer => timer.is_pending())))
 }
 
-/// Reports whether the timer is armed or its callback is running. Never reports false while one of
-/// the two holds; a true result may be out of date.
+/// Reports whether the timer is armed or its callback is running. Never reports false while the
+/// timer is armed or its callback runs; a true result can be out of date.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_is_active(
     timer: *const TimerStorage,
@@ -420,8 +424,8 @@ pub unsafe extern "C" fn tickless_timer_is_active(
 /// and releases the memory, which may then be freed or initialised again.
 ///
 /// In the timer's own callback the call succeeds without waiting, and the library does not access
-/// the memory afterwards, so a callback may destroy its timer and free it. No other thread may use
-/// the timer at that moment.
+/// the memory afterwards, so a callback is allowed to destroy its timer and free it. No other
+/// thread is allowed to use the timer at that moment.
 ///
 /// Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
 /// for: the timer is shut down, but its memory is still in use; destroy it again later.
@@ -453,9 +457,9 @@ mod tests {
         }
     }
 
-    /// Goal: an arming does not access its timer once the timer can fire, because its callback may
-    /// free it. Method: the loop runs as soon as it is notified of the deadline, which happens
-    /// inside the arming. Miri also reports a reference that outlives the memory.
+    /// Goal: an arming does not access its timer once the timer can fire, because the callback can
+    /// free the timer. Method: the loop runs as soon as it is notified of the deadline, which
+    /// happens inside the arming. Miri also reports a reference that outlives the memory.
     #[test]
     fn a_callback_may_free_its_timer_during_the_arming() {
         let driver = Arc::new(Mutex::new(None::<EventLoopDriver<()>>));

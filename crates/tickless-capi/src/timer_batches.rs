@@ -18,8 +18,8 @@ pub struct TimerArming {
 /// How many timers ahead the memory is prefetched.
 const AHEAD: usize = 8;
 
-/// Calls `act` for one element after the other until it returns an error, and prefetches the timers
-/// of those that follow. Writes to `place` for how many elements `act` returned true.
+/// Calls `act` for one element after the other until `act` returns an error, and prefetches the
+/// timers of the next elements. Writes to `place` for how many elements `act` returned true.
 ///
 /// # Safety
 /// `place` is null or writable.

@@ -15,7 +15,7 @@ pub const TICKLESS_NEVER: u64 = u64::MAX;
 ///
 /// All threads may use it. In the child of a fork its timers count as shut down: none fires, arming
 /// returns `TICKLESS_SHUT`, a cancel reports an idle timer, and destroying and stopping do not
-/// wait. A child may start timers of its own. A callback that forks must not return in the child.
+/// wait. A child can start timers of its own. A callback that forks must not return in the child.
 pub struct TimerSet(Marked<Set>);
 
 /// The timers of a set.
@@ -23,7 +23,7 @@ pub(crate) struct Set {
     pub(crate) timers: tickless::Timers,
     /// Advances the clock of a virtual set; `None` for other sets.
     pub(crate) time: Option<VirtualTime>,
-    /// How many of the set's users belong to the library itself, and not to the program.
+    /// How many of the set's users (such as timers) belong to the library, and not to the program.
     own_users: usize,
 }
 

@@ -5,17 +5,17 @@ use crate::status::{Outcome, Status, entry, failure};
 use crate::timer::TimerStorage;
 use core::ffi::{CStr, c_char};
 
-/// The version of this header. A new major version may break programs.
+/// The version of this header. A new major version can break programs.
 pub const TICKLESS_VERSION_MAJOR: u32 = 0;
-/// A new minor version adds something, and may break programs while the major version is 0.
+/// A new minor version adds something, and can break programs while the major version is 0.
 pub const TICKLESS_VERSION_MINOR: u32 = 1;
-/// A new patch version does neither.
+/// A new patch version neither adds something nor breaks programs.
 pub const TICKLESS_VERSION_PATCH: u32 = 0;
 
 /// Increases with every change after which programs must be recompiled.
 pub const TICKLESS_ABI: u32 = 1;
 
-/// Returns the version of the library, for example "0.1.0", which may differ from the header's.
+/// Returns the version of the library, for example "0.1.0", which can differ from the header's.
 /// Never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn tickless_version() -> *const c_char {

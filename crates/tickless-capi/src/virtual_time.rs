@@ -44,8 +44,8 @@ impl Set {
     }
 }
 
-/// Advances the clock from one expiry to the next, and fires the timers that come due. In a
-/// callback of these timers it only moves the clock, as if the callback took that long.
+/// Advances the clock from one expiry to the next, and fires the timers that come due. If a
+/// callback of these timers calls it, it only moves the clock, as if the callback took that long.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers were not started by
 /// `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn tickless_virtual_next_event(
 }
 
 /// Sets wall-clock time, in nanoseconds since 1970, forwards or backwards, and fires the timers
-/// that this makes due. It starts at 2000-01-01. No other clock moves.
+/// that this makes due. Wall-clock time begins at 2000-01-01. No other clock moves.
 ///
 /// Errors: those of `tickless_virtual_advance`.
 #[unsafe(no_mangle)]

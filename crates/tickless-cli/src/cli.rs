@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! Results go to standard output, everything else to standard error. If the output is closed, the
-//! program ends without a panic: a reader such as `head` may have read enough.
+//! program ends without a panic: a reader such as `head` has perhaps read enough.
 
 use crate::command::{self, Command as _, Exit, Failure, complain};
 use clap::{CommandFactory, Parser, Subcommand};

@@ -54,7 +54,7 @@ impl Failure {
         Failure { exit: Exit::Usage, ..Failure::new(message) }
     }
 
-    /// Converts an error; a wrong request has the exit status of wrong arguments.
+    /// Converts an error. A wrong request gets the exit status for wrong arguments.
     pub fn lab(error: LabError) -> Failure {
         match error {
             LabError::Request { .. } => Failure::usage(error),
@@ -62,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// The error of writing the results; none if the reader closed the pipe, as `head` does.
+    /// Converts an error of writing the results. A pipe that its reader closed counts as success.
     pub fn output(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { exit: Exit::Success, message: None };

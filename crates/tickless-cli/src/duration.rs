@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Parses a number with a unit from ns (nanoseconds) to d (days). A number without a unit is in the
-/// unit `default`, or an error if that is `None`.
+/// unit `default`, or is an error if `default` is `None`.
 fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 7] = [
         ("ns", 1e-9),

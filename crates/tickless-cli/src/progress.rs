@@ -32,7 +32,7 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Does a piece of work with a bar, which is erased at its end and by Ctrl-C.
+    /// Does a piece of work, and shows a bar until the work ends or Ctrl-C ends the program.
     pub fn during<T>(work: impl FnOnce(&Bar) -> T) -> T {
         let bar = Bar::on_terminal();
         bar.end_on_interrupt();
@@ -50,8 +50,8 @@ impl Bar {
     }
 
     /// Makes the first Ctrl-C set `stop`, so that the results so far can be shown. The second
-    /// Ctrl-C ends the program. If the program has not ended ten seconds after the first, it is
-    /// ended then, because a thread may be blocked in a read.
+    /// Ctrl-C ends the program. Ten seconds after the first Ctrl-C the program ends in any case,
+    /// because a thread is perhaps blocked in a read.
     pub fn stop_on_interrupt(&self, stop: Arc<AtomicBool>) {
         let bar = self.bar.clone();
         let _ = ctrlc::set_handler(move || {
@@ -123,7 +123,7 @@ fn end(bar: &ProgressBar) {
     exit();
 }
 
-/// Cleans up what the process has left in the system, and exits as after Ctrl-C.
+/// Removes what the process would leave in the system, and ends it with the status for Ctrl-C.
 fn exit() {
     const INTERRUPTED: i32 = 128 + 2;
     interrupt::clean();

@@ -13,8 +13,8 @@ pub(crate) fn read(path: &Path) -> Result<Trace, TraceError> {
     }
 }
 
-/// Expands patterns with `*`, `?` or `[` to the names of matching files, sorted, for shells that do
-/// not expand them. The name of an existing file is not treated as a pattern.
+/// Expands patterns with `*`, `?` or `[` to the sorted names of matching files, for shells that do
+/// not expand patterns. The name of an existing file is not treated as a pattern.
 pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in named {

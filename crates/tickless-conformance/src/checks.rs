@@ -58,12 +58,12 @@ fn seams<T: Timers>() -> impl Iterator<Item = i64> {
         .flat_map(|ticks| [ticks - 1, ticks, ticks + 1])
         .filter_map(move |ticks| ticks.checked_mul(tick))
         .take_while(move |&delay| delay <= horizon)
-        // Do not use longer delays here: a wheel may have to walk through every tick, which takes
-        // long. The check `far` uses a few longer ones.
+        // Do not use longer delays here: some wheels visit every tick up to the deadline, which
+        // takes long. The check `far` uses a few longer ones.
         .take_while(move |&delay| delay / tick <= 1 << 20)
 }
 
-/// Timers at and beside each seam, and two timers on both sides of one.
+/// Timers at and beside each seam (edge of a wheel's buckets), and pairs around a seam.
 fn edges<T: Timers>() -> Vec<Vec<Op>> {
     let exactly = |delay: i64| vec![arm(1, delay), advance(delay - 1), advance(1), Op::Sleep];
     let later = |delay: i64| vec![advance(one_tick::<T>()), arm(1, delay), Op::Sleep];
@@ -73,7 +73,7 @@ fn edges<T: Timers>() -> Vec<Vec<Op>> {
     each.chain(all.windows(2).map(two)).collect()
 }
 
-/// Timers at all seams at once, while time advances in steps of different length.
+/// Timers at all seams (edges of a wheel's buckets), while time advances in different steps.
 fn cascades<T: Timers>() -> Vec<Vec<Op>> {
     let all: Vec<i64> = seams::<T>().collect();
     let timers = || all.iter().zip(0..).map(|(&delay, key)| arm(key, delay));
@@ -83,7 +83,7 @@ fn cascades<T: Timers>() -> Vec<Vec<Op>> {
     vec![steps(tick, 600), steps(63 * tick, 300), steps(1_000 * tick, 1_100), sleeps]
 }
 
-/// Timers that are armed just before the time reaches a seam.
+/// Timers that are armed just before the time reaches a seam (the edge of a wheel's buckets).
 fn wraps<T: Timers>() -> Vec<Vec<Op>> {
     let near = |time: i64| {
         let tick = one_tick::<T>();
@@ -122,7 +122,7 @@ fn past<T: Timers>() -> Vec<Vec<Op>> {
         .collect()
 }
 
-/// Timers that are armed for earlier than those that were armed before them.
+/// Timers with earlier deadlines than those that were armed before them.
 fn earlier<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let behind =
@@ -137,7 +137,7 @@ fn earlier<T: Timers>() -> Vec<Vec<Op>> {
     lates().map(behind).chain(lates().map(moved)).collect()
 }
 
-/// Timers that are pushed out, one of them again and again.
+/// Timers that are pushed out (moved to a new deadline), one of them again and again.
 fn pushed<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let out = |key, delay| Op::PushOut { key, delay };
@@ -200,7 +200,7 @@ fn twice<T: Timers>() -> Vec<Vec<Op>> {
         .to_vec()
 }
 
-/// While the time does not change, no timer may fire.
+/// While the time does not change, no timer is allowed to fire.
 fn standstill<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let still = vec![advance(0); 5];

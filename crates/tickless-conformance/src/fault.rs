@@ -6,7 +6,7 @@ use thiserror::Error;
 /// A promise that was broken. Times are nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Error, Serialize)]
 pub enum Fault {
-    /// A timer fired before the first time at which it may fire.
+    /// A timer fired before the first time at which it is allowed to fire.
     #[error("timer {key} fires at {now}, {} ns before its first time", first - now)]
     Early { key: u32, now: u64, first: u64 },
     /// A timer fired too late: not in the first call of `advance` that had to fire it.

@@ -19,7 +19,7 @@ pub enum Op {
     Sleep,
     /// The next callback of the timer `key` cancels the timer `other`.
     CancelInCallback { key: u32, other: u32 },
-    /// The next callback of the timer `key` arms the timer `other`, which may be `key` itself, at
+    /// The next callback of the timer `key` arms the timer `other`, which can be `key` itself, at
     /// least a tick ahead of the current time.
     ArmInCallback { key: u32, other: u32, delay: i64 },
 }
@@ -34,7 +34,7 @@ pub fn random<T: Timers>(rng: &mut Rng) -> Vec<Op> {
     let length = rng.usize(4..=120);
     let mut ops = Vec::with_capacity(length + 1);
     // One history in four begins just before a power of two ticks, where the tick number of a wheel
-    // carries into a higher bit and timers may move between levels.
+    // carries into a higher bit and timers can move between levels.
     if rng.u8(..4) == 0 {
         let far = (1_u64 << rng.u32(8..=24)).saturating_mul(T::GRANULARITY.max(1));
         ops.push(Op::Advance {
@@ -62,7 +62,7 @@ pub(crate) fn one_tick<T: Timers>() -> i64 {
     i64::try_from(T::GRANULARITY.max(1)).unwrap_or(i64::MAX)
 }
 
-/// Draws a delay, often near powers of 64 or 256 ticks, where wheels have their seams.
+/// Draws a delay, often near powers of 64 or 256 ticks, where a wheel's levels usually begin.
 fn delay<T: Timers>(rng: &mut Rng, scale: u32) -> i64 {
     let tick = one_tick::<T>();
     let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);

@@ -10,8 +10,8 @@ struct Pending {
     first: u64,
     last: u64,
     /// The timer's place in the order of firing: the tick of its deadline, then the number of its
-    /// arming. `None` if the deadline had passed when the timer was armed: such a timer may fire
-    /// before or after any other.
+    /// arming. `None` if the deadline had passed when the timer was armed: such a timer is allowed
+    /// to fire before or after any other.
     place: Option<(u64, u64)>,
 }
 
@@ -40,7 +40,7 @@ impl<T: Timers> Judge<T> {
         self.pending.len()
     }
 
-    /// Notes from when until when the timer may fire, and its place in the order of firing.
+    /// Notes when the timer is allowed to fire, when it must, and its place in the order of firing.
     pub(crate) fn arm(&mut self, key: u32, deadline: u64) {
         let (first, last) = T::may_fire(self.now, deadline).into_inner();
         self.armings += 1;
@@ -54,7 +54,7 @@ impl<T: Timers> Judge<T> {
         self.pending.insert(key, Pending { first, last, place });
     }
 
-    /// Forgets the timer. `returned` is whether the cancel claims that it was pending.
+    /// Forgets the timer. `returned`: whether the cancel claims that the timer was pending.
     #[expect(clippy::fn_params_excessive_bools, reason = "the result of the call")]
     pub(crate) fn cancel(&mut self, key: u32, returned: bool) -> Result<(), Fault> {
         let was_pending = self.pending.remove(&key).is_some();
@@ -92,18 +92,18 @@ impl<T: Timers> Judge<T> {
         }
     }
 
-    /// Returns a timer that must have fired by now: its key, and when at the latest it had to.
+    /// Returns a timer that must have fired by now: its key, and the time by which it had to.
     pub(crate) fn overdue(&self) -> Option<(u32, u64)> {
         let first = self.most_urgent()?;
         (first.1 <= self.now).then_some(first)
     }
 
-    /// Returns the timer that must fire first: its key, and the last time at which it may fire.
+    /// Returns the timer that must fire first: its key, and the time by which it must.
     pub(crate) fn most_urgent(&self) -> Option<(u32, u64)> {
         self.pending.iter().map(|(&key, timer)| (key, timer.last)).min_by_key(|&(_, last)| last)
     }
 
-    /// Checks the result of `next_event`: no later than a timer must fire, nor earlier than it may.
+    /// Checks `next_event`'s result: not after a timer must fire and, if exact, not before one can.
     pub(crate) fn next_event(&self, returned: Option<u64>) -> Result<(), Fault> {
         let first = self.pending.values().map(|timer| timer.first).min();
         if let Some((key, last)) = self.most_urgent()
@@ -112,7 +112,8 @@ impl<T: Timers> Judge<T> {
             return Err(Fault::NextEventLate { key, returned, last });
         }
         match returned {
-            // If a timer may fire now, then any time up to now is a correct result of `next_event`.
+            // If a timer is allowed to fire now, then any time up to now is a correct result of
+            // `next_event`.
             Some(returned)
                 if T::NEXT_EVENT == NextEvent::Exact
                     && first.is_none_or(|first| returned < first && first > self.now) =>

@@ -50,7 +50,8 @@ fn lateness<T: Timers>() -> (u64, u64) {
     (worst, promised)
 }
 
-/// Returns how many times as long as the median tick the slowest (99.99 %) take, with a cluster.
+/// Returns the 99.99th percentile of the duration of a tick, divided by the median, with a cluster
+/// (many timers that are due in one tick).
 fn cluster<T: Timers>() -> f64 {
     let tick = T::GRANULARITY.max(1);
     let mut timers = T::new();
@@ -98,14 +99,14 @@ thread_local! {
     static ALLOCATED: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Returns the bytes that the calling thread has allocated and not freed, as requested. Zero
-/// without [`CountingAllocator`].
+/// Returns the bytes that the calling thread has allocated and not freed, in the sizes that it
+/// requested. Zero without [`CountingAllocator`].
 pub fn bytes_in_use() -> i64 {
     ALLOCATED.get()
 }
 
 /// Counts the bytes that each thread has allocated. A program that wants [`Measured::growth_bytes`]
-/// measured declares it:
+/// measured declares this allocator:
 ///
 /// ```
 /// #[global_allocator]
@@ -144,6 +145,6 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends may free memory after its thread-local counter has been dropped.
+    // A thread that ends can free memory after its thread-local counter has been dropped.
     let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + bytes as i64));
 }

@@ -8,7 +8,7 @@ use core::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A driver counts as stuck after this many calls of `advance` in a row that fire nothing. A wheel
-/// that moves timers from level to level may need one call for each level, for each timer.
+/// that moves timers from level to level can need one call for each level, for each timer.
 const ROUNDS: u32 = 10_000;
 
 pub(crate) type Calls = RefCell<Vec<String>>;
@@ -40,7 +40,7 @@ struct Player<'a, T> {
 struct State<'a, T> {
     judge: Judge<T>,
     calls: Option<&'a Calls>,
-    /// Operations that callbacks will perform, each with the key of the timer whose callback it is.
+    /// Operations that callbacks will perform, each with the key of the timer with this callback.
     reactions: Vec<(u32, Op)>,
     fault: Option<Fault>,
 }
@@ -137,7 +137,7 @@ impl<'a, T: Timers> Player<'a, T> {
 }
 
 impl<T: Timers> State<'_, T> {
-    /// Judges an expiry, and does what the history has for this timer's callback.
+    /// Judges an expiry, and performs what the history has for this timer's callback.
     fn fire(&mut self, timers: &mut T, key: u32) {
         let result = self.judge.fire(key).and_then(|()| {
             let (now, later) = self.reactions.drain(..).partition(|&(reacting, _)| reacting == key);
@@ -150,7 +150,7 @@ impl<T: Timers> State<'_, T> {
         }
     }
 
-    /// Arms a timer, moves its deadline or cancels it, if the timers promise anything about it.
+    /// Arms a timer, moves its deadline or cancels it, if the timers promise anything about that.
     fn change(&mut self, timers: &mut T, op: Op, inside: Option<u32>) -> Result<(), Fault> {
         let now = self.judge.now;
         let at = |delay| now.saturating_add_signed(delay).min(now.saturating_add(T::HORIZON));

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub struct Effort {
     pub histories: usize,
     pub seed: u64,
-    /// How long one check may take. A check that takes longer is reported as hanging, and its
+    /// The time limit of one check. A check that takes longer is reported as hanging, and its
     /// thread is left behind.
     pub limit: Duration,
     /// Whether lateness, clusters and memory are measured, with hundreds of thousands of timers.
@@ -119,7 +119,7 @@ fn within(effort: Effort, run: impl FnOnce() -> Verdict + Send + 'static) -> Ver
     })
 }
 
-/// Runs `run` on a thread of its own, because the timers under test may panic or hang. Returns its
+/// Runs `run` on a thread of its own, because the timers under test can panic or hang. Returns its
 /// result, or `None` if it panicked or took longer than `limit`.
 fn on_a_thread<R: Send + 'static>(
     limit: Duration,

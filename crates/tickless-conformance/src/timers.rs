@@ -25,7 +25,7 @@ pub trait Timers: Sized {
     const ORDER: Order = Order::Any;
     /// Whether [`Timers::arm`] of a pending key moves that timer.
     const ARM_REPLACES: bool = false;
-    /// Whether callbacks run before `advance` has finished, and may arm and cancel timers then.
+    /// Whether callbacks run before `advance` has finished, and can arm and cancel timers then.
     const REENTRANT: bool = false;
     /// The farthest deadline, in nanoseconds from the current time.
     const HORIZON: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
@@ -33,10 +33,10 @@ pub trait Timers: Sized {
     /// Makes an empty set, whose time is zero.
     fn new() -> Self;
 
-    /// Arms a timer. `deadline` may have passed; the timer then fires in a following `advance`.
+    /// Arms a timer. If `deadline` has passed, the timer fires in a following `advance`.
     fn arm(&mut self, key: u32, deadline: u64);
 
-    /// Moves a pending timer to a later or earlier deadline. By default it is cancelled and armed.
+    /// Moves a pending timer to a later or earlier deadline. By default, cancels and arms it.
     fn push_out(&mut self, key: u32, deadline: u64) {
         self.cancel(key);
         self.arm(key, deadline);
@@ -58,9 +58,10 @@ pub trait Timers: Sized {
         None
     }
 
-    /// Returns the times at which a timer may fire that was armed at `now`: the first time at which
-    /// an `advance` may fire it, and the first at which it must. By default these follow from the
-    /// granularity and the rounding; a timer whose deadline has passed may take one more tick.
+    /// Returns when a timer is allowed to fire that was armed at `now`: the first time at which an
+    /// `advance` is allowed to fire it, and the first at which it must. By default, these follow
+    /// from the granularity and the rounding; a timer whose deadline has passed can take one more
+    /// tick.
     ///
     /// Implement this for timers that promise a lateness in proportion to the delay.
     fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
@@ -112,8 +113,8 @@ pub enum Cancel {
 pub enum NextEvent {
     /// There is none.
     None,
-    /// No timer is due before the time that `next_event` returns. A driver that wakes up then may
-    /// find nothing to fire.
+    /// No timer is due before the time that `next_event` returns. A driver that wakes up then
+    /// perhaps finds nothing to fire.
     Bound,
     /// At the time that `next_event` returns, a timer is due. It returns `None` if and only if no
     /// timer is pending.

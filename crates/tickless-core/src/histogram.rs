@@ -31,11 +31,11 @@ impl Histogram {
     /// Counts a duration in the bucket of its power of two.
     #[inline]
     pub(crate) fn count_ns(&mut self, took: Ns) {
-        // Limited to the lower bound of the last bucket, so that the shift below cannot overflow.
+        // `capped` is at most the last bucket's lower bound, so that the shift cannot overflow.
         let capped = took.0.min(1 << (BUCKETS - 2));
         let bucket = (capped << 1 | 1).ilog2() as usize;
         self.counts[bucket] += 1;
-        // The sum wraps around after 584 years, as a counter may.
+        // The sum is allowed to wrap around, which takes 584 years of durations.
         self.sum_ns = self.sum_ns.wrapping_add(took.0);
     }
 
@@ -60,9 +60,9 @@ impl Histogram {
         Duration::from_nanos(self.sum_ns)
     }
 
-    /// Returns an upper bound on a quantile: `per_mille` of a thousand durations were no longer
-    /// than the returned one, which is the longest of the bucket with the quantile. `None` if
-    /// nothing was counted.
+    /// Returns an upper bound on a quantile: of every 1000 counted durations, at least `per_mille`
+    /// were not longer. It is the longest duration of the bucket that contains the quantile. `None`
+    /// if nothing was counted.
     pub fn quantile(&self, per_mille: u64) -> Option<Duration> {
         let total = self.total();
         let rank = (u128::from(total) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);

@@ -6,8 +6,8 @@
 //!
 //! - A timer never fires early. A coarse timer is late by at most 13 % of the time from its arming
 //!   to its deadline, plus a tick. A precise timer fires with the first advance after its deadline.
-//! - Timers that come due at the same instant fire in the order in which they were armed. A timer
-//!   that was pushed out, or cancelled and armed again, may fire anywhere among them.
+//! - Timers that come due at the same instant fire in the order in which they were armed. Among
+//!   them, a timer that was pushed out, or cancelled and armed again, fires at any position.
 //! - [`next_event`](LocalTimers::next_event) is never late. It is early where all timers of a
 //!   bucket, a list of timers that come due together, were pushed out or cancelled: an advance at
 //!   that time moves these timers and fires nothing. A timer beyond the last level of the wheel, 12
@@ -26,8 +26,8 @@
 //!   bucket is fine enough for the new distance. The timer moves when that bucket comes due.
 //! - **An earlier deadline** is stored in the same way if the bucket comes due early enough for it,
 //!   which is recorded for each chunk of a chain.
-//! - **Cancelling** stores the record's state. The number stays in its bucket until that comes due.
-//!   A timer's number is in at most one bucket, which bounds the garbage.
+//! - **Cancelling** stores the record's state. The number stays in its bucket until the bucket
+//!   comes due. A timer's number is in at most one bucket, which bounds the garbage.
 //! - **Expiry** reads fourteen numbers from a cache line, and prefetches the records and values of
 //!   the second line after it before it fires the first timer.
 //! - **Precise timers** have a table of their own, and binary heaps of slot numbers (`precise.rs`).
@@ -128,8 +128,8 @@ impl<T> LocalTimers<T> {
         self.wheel.reserve(self.coarse.capacity());
     }
 
-    /// Adds a coarse timer, not armed: for timeouts, most of which are cancelled. It never fires
-    /// early, and is late by at most 13 % of the time from its arming to its deadline, plus a tick.
+    /// Adds a coarse timer without arming it: for timeouts, which are mostly cancelled. It never
+    /// fires early, and is late by at most 13 % of the time from arming to deadline, plus a tick.
     ///
     /// O(1). When the table is full it grows by an eighth; arming and cancelling never allocate.
     ///
@@ -146,8 +146,8 @@ impl<T> LocalTimers<T> {
         Ok(Key::of_coarse(slot))
     }
 
-    /// Adds a precise timer, not armed. It fires with the first advance after its deadline. Arming
-    /// and cancelling it cost O(log n).
+    /// Adds a precise timer without arming it. The timer fires with the first advance after its
+    /// deadline. Arming and cancelling it cost O(log n).
     ///
     /// When the table is full it grows by an eighth; arming and cancelling never allocate.
     ///
@@ -209,8 +209,8 @@ impl<T> LocalTimers<T> {
         self.now.into()
     }
 
-    /// Arms a timer, pending or not, to fire `after` the [current time](Self::now). O(1); one store
-    /// for a coarse timer that is armed again for a later time.
+    /// Arms a timer, pending or not, to fire `after` the [current time](Self::now). O(log n) for a
+    /// precise timer, O(1) for a coarse one, and one store to arm that again for a later time.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Arms a timer, pending or not, for a deadline. If the deadline has passed, the timer fires
-    /// with the next advance, or with one in progress that has already put it in line to fire.
+    /// with the next advance, or with the current one if that has put it in line to fire already.
     ///
     /// # Errors
     ///
@@ -236,7 +236,7 @@ impl<T> LocalTimers<T> {
         self.start_in(key, deadline, deadline.since(self.now))
     }
 
-    /// Arms a timer for a deadline, which is `distance` from now; by a push-out if possible.
+    /// Arms a timer for a deadline, `distance` from now; leaves it in its bucket if it can.
     #[inline]
     fn start_in(&mut self, key: Key, deadline: Ns, distance: Ns) -> Result<(), LocalError> {
         let slot = key.coarse();

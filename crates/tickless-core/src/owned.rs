@@ -23,7 +23,7 @@ pub struct OwnedTimer<P: Platform, L: Family<P>> {
     bases: Arc<Bases<P>>,
 }
 
-// SAFETY: many threads may use a timer at once; `Platform` requires that its task is `Send`.
+// SAFETY: many threads can use a timer at once; `Platform` requires that its task is `Send`.
 unsafe impl<P: Platform, L: Family<P>> Send for OwnedTimer<P, L> {}
 // SAFETY: the bases, through which all uses go, take the timer's lock.
 unsafe impl<P: Platform, L: Family<P>> Sync for OwnedTimer<P, L> {}

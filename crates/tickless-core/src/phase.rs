@@ -25,8 +25,8 @@
 //!
 //! Without moving timers that have started, the best rule reaches a largest gap of 1.44 times the
 //! even one for all n at once (de Bruijn and Erdős, "Sequences of points on a circle", 1949), but
-//! two timers are 0.585 of a period apart instead of half. Few timers are the usual case, in which
-//! a collision costs most, so gaps are halved. Of equal gaps the one is chosen that van der
+//! it puts two timers 0.585 of a period apart, not half a period. Few timers are the usual case, in
+//! which a collision costs most, so gaps are halved. Of equal gaps the one is chosen that van der
 //! Corput's sequence would choose.
 
 use crate::time::Ns;
@@ -45,7 +45,7 @@ pub enum Phase {
     Spread,
     /// Random but repeatable: from one seed, the n-th timer of a period always gets the same phase.
     Random(u64),
-    /// The timer expires this long after each multiple of the period. Shorter than one period.
+    /// The timer expires this long after each multiple of the period; less than one period.
     Fixed(Duration),
 }
 
@@ -104,7 +104,7 @@ impl PhaseSlot {
         self.period
     }
 
-    /// Returns the offset of the timer's expiries from the multiples of the period; less than it.
+    /// Returns how long after each multiple of the period the timer expires; less than a period.
     pub fn phase(&self) -> Ns {
         self.phase
     }
@@ -118,8 +118,8 @@ impl PhaseSlot {
     }
 }
 
-/// The phases in use, for all periods. All bases, that is all CPUs, share one such set, because
-/// timers of equal periods are spread together.
+/// The phases in use, for all periods. The bases of all CPUs share one such set, because timers of
+/// equal periods are spread across all CPUs together.
 #[derive(Debug, Default)]
 pub struct Phases {
     circles: BTreeMap<Ns, Circle>,
@@ -131,7 +131,7 @@ impl Phases {
         Phases { circles: BTreeMap::new() }
     }
 
-    /// Chooses the phase of a timer that starts, and marks it as in use. O(log n), may allocate.
+    /// Chooses the phase of a timer that starts, and marks it as in use. O(log n), can allocate.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Phases {
         let turn = circle.choose(phase, period);
         circle.occupy(turn);
         // A fixed phase is used as it is: converted to a turn (a fraction of the period) and back,
-        // it might be rounded.
+        // it could be rounded.
         let phase = match phase {
             Phase::Fixed(phase) => Ns::from_duration(phase),
             _ => turn.of_period(period),
@@ -161,7 +161,7 @@ impl Phases {
         Ok(PhaseSlot { period, phase, turn })
     }
 
-    /// Frees the phase of a timer that is not started again. O(log n), may free memory.
+    /// Frees the phase of a timer that will not be started again. O(log n), can free memory.
     pub fn leave(&mut self, slot: PhaseSlot) {
         let Some(circle) = self.circles.get_mut(&slot.period) else { return };
         circle.vacate(slot.turn);
@@ -189,7 +189,7 @@ pub struct CircleView {
     pub gap_max: Duration,
 }
 
-/// A point on the circle, as a fraction of a full turn in units of 2^-64: a full turn can be halved
+/// A place in a period, as a fraction of a full turn in units of 2^-64: a full turn can be halved
 /// exactly 64 times. With numbers of nanoseconds, halves would be rounded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Turn(u64);
@@ -207,7 +207,7 @@ impl Turn {
 /// The timers of one period. Each has a place on a circle, which is its phase within the period.
 #[derive(Debug)]
 struct Circle {
-    /// The phase of the first timer to be spread.
+    /// The phase of a timer with `Phase::Spread` on a circle without other timers.
     origin: Turn,
     /// The phases in use, with the number of timers at each.
     taken: BTreeMap<Turn, usize>,
@@ -216,7 +216,7 @@ struct Circle {
     /// computed. The last gap in the set is divided next.
     gaps: BTreeSet<(u64, u64)>,
     timers: usize,
-    /// The number of timers that were ever added, so that two random phases from one seed differ.
+    /// The number of timers ever added. Each random phase depends on it, so that they differ.
     arrivals: u64,
 }
 
@@ -296,9 +296,9 @@ impl Circle {
         (to.0.wrapping_sub(from.0).wrapping_sub(1), self.rank(from))
     }
 
-    /// Returns the rank of a gap among gaps of the same size: the gap of the highest rank is used
-    /// first. That is the gap whose start, with its bits reversed, is the smallest, so that gaps
-    /// are used in the order of van der Corput's sequence.
+    /// Returns the rank, among gaps of one size, of the gap that begins at `start`: the gap of the
+    /// highest rank is used first. That is the gap whose start, with its bits reversed, is the
+    /// smallest, so that gaps are used in the order of van der Corput's sequence.
     fn rank(&self, start: Turn) -> u64 {
         !start.0.wrapping_sub(self.origin.0).reverse_bits()
     }
@@ -311,8 +311,8 @@ impl Circle {
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-/// Generators", 2014).
+/// Scrambles `seed` with one step of SplitMix64 (Steele, Lea and Flood, "Fast Splittable
+/// Pseudorandom Number Generators", 2014).
 fn scatter(seed: u64) -> u64 {
     let z = seed.wrapping_add(GOLDEN);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

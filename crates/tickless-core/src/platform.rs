@@ -22,8 +22,8 @@ use core::ops::DerefMut;
 ///   passed to `new`. Dropping a guard happens before the next `lock` returns.
 /// - [`Task`](Platform::Task) is copied unchanged.
 /// - The functions that are called under a lock, [`now`](Platform::now), [`here`](Platform::here)
-///   and [`program`](Platform::program), neither unwind nor use the bases, because a timer may be
-///   between two states then.
+///   and [`program`](Platform::program), neither unwind nor use the bases, because a timer can be
+///   between two states at that moment.
 ///
 /// Errors in anything else do not violate memory safety: a clock that jumps, a CPU that does not
 /// exist, a device that never fires, or a park that returns at once only makes timers late or
@@ -31,11 +31,11 @@ use core::ops::DerefMut;
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// A 64-bit atomic word.
     type Word: Word;
-    /// A 32-bit atomic word that cancellers park on.
+    /// A 32-bit atomic word, on which threads that cancel a timer park (sleep).
     type ParkingWord: ParkingWord;
     /// Mutual exclusion for one base's state.
     type Lock<T: Send>: Lock<T>;
-    /// A value that a timer stores, and that its base returns when the timer fires: what to run.
+    /// What to run when a timer fires: the timer stores this value, and its base returns it.
     type Task: Copy + Send;
 
     /// How many times a canceller checks whether a callback has returned, before it parks.
@@ -44,8 +44,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// Returns the current time of the clock on which deadlines are given.
     fn now(&self) -> Ns;
 
-    /// Returns the CPU on which the caller runs. The caller may have moved to another CPU by the
-    /// time this function returns.
+    /// Returns the CPU on which the caller runs. The caller is perhaps on another CPU by the time
+    /// this function returns.
     fn here(&self) -> CpuId;
 
     /// Programs a CPU's event device. Called under the lock of that CPU's base, so that the device
@@ -61,9 +61,9 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// counts up from zero.
     fn relax(&self, round: u32);
 
-    /// Sleeps while `word` holds `value`. May return early: the caller checks again. Called without
-    /// a lock. The words on which threads park are counters, so a changed word means that the wait
-    /// may have ended.
+    /// Sleeps while `word` holds `value`. Can return early: the caller checks again. Called without
+    /// a lock. The words on which threads park are counters: after a change, the thread checks
+    /// whether its wait has ended.
     fn park(&self, word: &Self::ParkingWord, value: u32);
 
     /// Wakes all threads that are parked on `word`, which has just changed. Called without a lock.

@@ -8,7 +8,7 @@
 //! `docs/dev/contract.md` has the guarantees, under "Rearming the event device".
 //!
 //! `armed` is the time for which the device is programmed, and is used under the base's lock. It
-//! may be earlier than the earliest expiry of a timer, for example after that timer was removed: a
+//! can be earlier than the earliest expiry of a timer, for example after that timer was removed: a
 //! device that fires early costs little, but one that fires late is a bug.
 
 mod counts;
@@ -120,7 +120,7 @@ impl Device {
     }
 
     /// Records that an idle timer was armed to expire at `expiry`. Returns what to do to the
-    /// device. Calls `now` only if the device may have to be programmed.
+    /// device. Calls `now` only if the device perhaps has to be programmed.
     #[inline(always)]
     pub fn started(&mut self, expiry: Ns, now: impl FnOnce() -> Ns) -> Rearm {
         if expiry >= self.armed || self.is_settled() {
@@ -150,7 +150,7 @@ impl Device {
     /// to do to the device, at most one write. A lazy timer that moves later needs none.
     ///
     /// Under [`Policy::Eager`], call [`removed`](Self::removed) and [`started`](Self::started)
-    /// instead: that policy may write for each of them.
+    /// instead: that policy can require a write for each of them.
     #[inline(always)]
     pub fn restarted(
         &mut self,
@@ -216,7 +216,7 @@ impl Device {
         self.move_to(earliest, now)
     }
 
-    /// Returns whether a handler that has made `passes` passes may make another one.
+    /// Returns whether a handler that has made `passes` passes is allowed to make another one.
     pub fn may_pass(&self, passes: u32) -> bool {
         passes < self.limits.passes
     }
@@ -274,7 +274,7 @@ impl Device {
             return Rearm::Keep;
         }
         let nearest = self.limits.clamp(expiry, now);
-        // The device already fires as soon as its limits allow: programming it would delay it (R8).
+        // The device already fires as soon as its limits allow: a write would delay the event (R8).
         if expiry < self.armed && self.armed <= nearest {
             self.phase = Phase::Forced;
             return Rearm::Keep;

@@ -21,12 +21,13 @@
 //! `bases::decide` has the decisions that lead to these transitions.
 //!
 //! The word names a base, whose lock guards the timer. A thread that has taken that lock reads the
-//! word again: if it still names this base, it does not change until the thread unlocks. There is
-//! no "running" state: once a callback has started, the timer may have been freed, so the *base*
-//! records the timer that it runs, by an address that is compared and never dereferenced.
+//! word again: if the word still names this base, the word does not change until the thread
+//! unlocks. There is no "running" state: once a callback has started, its timer has possibly been
+//! freed. So the *base* records the timer that it runs, by an address that is compared and never
+//! dereferenced.
 //!
-//! A pending precise (high-resolution) timer may be late: it was armed for a time that the last
-//! pass of the base's handler had already covered, and waits outside the queue for the next pass.
+//! A pending precise (high-resolution) timer is late if it was armed for a time that the last pass
+//! of the base's handler had already covered. It waits outside the queue for the next pass.
 //!
 //! While cancellers wait for the callback of a timer, the timer is not armed: an attempt to arm it
 //! counts as an arming that was cancelled at once, so that a callback which rearms its timer cannot
@@ -85,7 +86,7 @@ impl Life {
         if base == 0xffff { None } else { Some(CpuId(base as u16)) }
     }
 
-    /// Returns whether the timer belongs to this base, is idle, and may be armed: it is not shut
+    /// Returns whether the timer belongs to this base, is idle, and can be armed: it is not shut
     /// down, and not being cancelled.
     #[inline]
     pub(crate) const fn is_idle_at(self, base: CpuId) -> bool {
@@ -199,7 +200,7 @@ impl Life {
         if is_counted { Life(self.0 - CANCELLER) } else { self }
     }
 
-    /// Returns whether a canceller waits for the callback, or did when it was last cancelled.
+    /// Returns whether a canceller waits for the callback, or has waited since the last arming.
     pub(crate) const fn is_being_cancelled(self) -> bool {
         self.0 & CANCELLERS != 0
     }
@@ -215,7 +216,7 @@ impl Life {
         Life(self.0 | REFUSED)
     }
 
-    /// Returns whether an arming was refused while the timer was last being cancelled.
+    /// Returns whether an arming has been refused since the timer was last armed.
     pub(crate) const fn was_refused(self) -> bool {
         self.0 & REFUSED != 0
     }
@@ -266,7 +267,7 @@ pub(crate) enum Lane {
 }
 
 /// How a wheel holds a pending timer: on which level, and whether the timer is deferrable. Threads
-/// that move the timer's deadline later read this without the wheel's lock.
+/// that push the timer out (set a later deadline) read this without the wheel's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held(u8);
 

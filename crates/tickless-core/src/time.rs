@@ -12,7 +12,7 @@ pub use ns::Ns;
 pub use tick::Tick;
 pub use window::Window;
 
-/// The number of a CPU, counted from zero. Its base, which has its timers, has the same number.
+/// The number of a CPU, counted from zero. The base with this CPU's timers has that number, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct CpuId(pub u16);
 

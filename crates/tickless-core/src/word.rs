@@ -39,7 +39,7 @@ pub trait Word: Send + Sync {
         current
     }
 
-    /// Adds `value`, and wraps around at the end of the range. Returns the value that it held.
+    /// Adds `value`, and wraps around at the end of the range. Returns the value before that.
     #[inline]
     fn add(&self, value: u64, order: Ordering) -> u64 {
         let mut current = self.load(Ordering::Relaxed);
@@ -95,8 +95,8 @@ impl Word for AtomicU64 {
     }
 }
 
-/// A counter on which threads park. It has 32 bits, because that is what a futex compares. It is
-/// never accessed with another size: the language's memory model leaves mixed sizes undefined.
+/// A counter on which threads park. It has 32 bits, because a futex compares 32 bits. It is never
+/// accessed with another size: the language's memory model leaves mixed sizes undefined.
 pub trait ParkingWord: Send + Sync {
     /// A counter at zero.
     fn zero() -> Self;

@@ -34,7 +34,7 @@ pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
     }
 }
 
-/// Computes a result of many. A panic becomes an error, so that it does not end the others.
+/// Computes one of many results. A panic becomes an error, so the other computations go on.
 pub(crate) fn catch<T>(
     what: &str,
     compute: impl FnOnce() -> Result<T, String>,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 static CLEANERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
 /// Registers a function that [`clean`] calls before a signal ends the program. The function must
-/// not wait for other threads, because they may never continue.
+/// not wait for other threads: perhaps they never run again.
 pub fn clean_by(cleaner: fn()) {
     let mut cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner);
     if !cleaners.iter().any(|&known| std::ptr::fn_addr_eq(known, cleaner)) {
@@ -17,7 +17,7 @@ pub fn clean_by(cleaner: fn()) {
     }
 }
 
-/// Calls the registered functions in reverse order. The program must exit right after it.
+/// Calls the registered functions in reverse order. The program must exit right after this call.
 pub fn clean() {
     let cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     cleaners.iter().rev().for_each(|cleaner| cleaner());

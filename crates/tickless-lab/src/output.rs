@@ -13,7 +13,7 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Creates a temporary file. Other users may read it if the umask allows that.
+/// Creates a temporary file. Other users are allowed to read the file if the umask permits that.
 pub fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mode = std::fs::Permissions::from_mode(0o666);
     tempfile::Builder::new().permissions(mode).prefix(".tickless-").tempfile_in(folder)

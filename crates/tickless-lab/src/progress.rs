@@ -3,10 +3,10 @@
 /// Receives the progress of a measurement, to show it. Its methods are called between two
 /// measurements and never within one, so their cost is not in the figures.
 pub trait Progress: Sync {
-    /// A series of this many steps begins. `what` names it for the user.
+    /// Called when a series of `steps` steps begins. `what` is the name of the series for the user.
     fn begin(&self, what: &'static str, steps: usize);
     fn step(&self);
-    /// The series has ended; `how` is a word for the user, such as "failed".
+    /// Called when the series has ended. `how` is a word for the user, such as "failed".
     fn done(&self, how: &str);
 }
 

@@ -10,7 +10,7 @@ pub fn time(ns: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// Formats a figure to three significant digits, without cutting digits before the decimal point.
+/// Formats a number to three significant digits. Keeps all digits before the decimal point.
 pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_string();

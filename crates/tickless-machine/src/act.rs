@@ -38,7 +38,8 @@ fn attempt<R>(mut f: impl FnMut(&mut MachineState, usize) -> Result<R, Delay>) -
     }
 }
 
-/// Accesses a word when it is this CPU's turn. A hit may be early: no other CPU can act so soon.
+/// Accesses a word when it is this CPU's turn. A hit is allowed early: no other CPU can affect it
+/// so soon.
 #[inline]
 pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     attempt(|machine, cpu| {
@@ -55,8 +56,8 @@ pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     });
 }
 
-/// Suspends the running CPU's fiber, after the caller has changed the CPU's mode. Changes it back
-/// to [`Mode::Running`] when the engine resumes the fiber.
+/// Suspends the running CPU's fiber, after the caller has changed the CPU's mode. Changes the mode
+/// back to [`Mode::Running`] when the engine resumes the fiber.
 pub(crate) fn suspend() {
     fiber::suspend();
     with_cpu(|cpu| cpu.mode = Mode::Running);

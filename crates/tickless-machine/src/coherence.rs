@@ -25,7 +25,7 @@
 //! When a line is passed to another core, its previous owner can still use it for half of the
 //! transfer, until the request has reached that owner: the core's *lease*. In a model without
 //! leases, two threads that add to one counter would be ten times too slow. The file of a machine
-//! may make its cores keep lines for longer (`hold`). An atomic operation keeps its line until it
+//! can make its cores keep lines for longer (`hold`). An atomic operation keeps its line until it
 //! ends.
 
 use crate::cost::LineCosts;
@@ -72,7 +72,7 @@ struct Port {
 
 #[derive(Debug, Default)]
 struct Line {
-    /// The core that holds the line exclusively and may write it without a request; or [`NONE`].
+    /// The core that holds the line exclusively and can write it without a request; or [`NONE`].
     owner: u16,
     /// The socket whose memory holds the line: that of the first core that has accessed the line.
     home: u16,
@@ -209,8 +209,8 @@ impl Lines {
         }
     }
 
-    /// Performs an access at `now`. The core may have requested the line earlier, at `asked`.
-    /// Returns when the access ends: a store, when other CPUs see it.
+    /// Performs an access at `now`. The core requested the line at `asked`, perhaps earlier.
+    /// Returns when the access ends; a store ends when other CPUs see it.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -257,7 +257,8 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
-    /// Brings a copy for reading to a core, after earlier requests. Returns when it arrives.
+    /// Brings a copy for reading to a core, after the earlier requests. Returns when the copy
+    /// arrives.
     fn fetch(&mut self, id: LineId, place: Place, now: Ps, asked: Ps) -> Ps {
         let Place { socket, bit, .. } = place;
         let costs = &self.costs;
@@ -309,7 +310,7 @@ impl Lines {
         let Place { core, socket, bit } = place;
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
-        // A line that only this core has moves nowhere.
+        // A line that only this core has does not move.
         let is_own = |port: &Port| port.socket == socket && port.cores & !bit == 0;
         self.moved += u64::from(!line.ports.iter().all(is_own));
         let mut start = now.max(line.directory).max(line.written);
@@ -330,7 +331,7 @@ impl Lines {
         let hop = costs.rest_of_transfer(hop, start - asked);
         let done = start + hop;
         lease(&mut self.leases, line.owner, id, start, hop);
-        // Half of the transfer is the request's way, after which the other copies are invalid.
+        // The request takes half of the transfer's time. After that, the other copies are invalid.
         line.lost = start + Ps(hop.0 / 2);
         line.owner = core;
         line.directory = done;
@@ -342,7 +343,7 @@ impl Lines {
     }
 }
 
-/// Returns where a CPU's caches are. `bit` is its core among those of the socket.
+/// Returns where a CPU's caches are. `bit` stands for its core in a set of the socket's cores.
 fn place(topology: Topology, cpu: CpuId) -> Place {
     let core = topology.core(cpu);
     let bit = 1 << (core % topology.cores_per_socket).min(63);
@@ -359,7 +360,7 @@ fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: 
 }
 
 /// Lets the line's previous owner use the line for half of the transfer that began at `start`:
-/// until then the request of the new owner has not reached it.
+/// until then the request of the new owner has not reached the previous one.
 #[inline]
 fn lease(leases: &mut [Lease], owner: u16, line: LineId, start: Ps, hop: Ps) {
     if owner != NONE {

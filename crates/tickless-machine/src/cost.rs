@@ -10,7 +10,7 @@ pub struct Costs {
     pub topology: Topology,
     pub ghz: f64,
     pub line: LineCosts,
-    /// One round of a waiting loop, such as the x86 instruction `PAUSE`.
+    /// The duration of one round of a waiting loop, such as the x86 instruction `PAUSE`.
     pub pause: Ps,
     pub tsc: Ps,
     pub counter: CounterCosts,
@@ -53,28 +53,28 @@ macro_rules! prices {
 prices! {
     LineCosts {
         hit: Ps = duration "line.hit_ns",
-        /// The delay of the instruction after a store. The store itself may take longer: it waits
+        /// The delay of the instruction after a store. The store itself can take longer: it waits
         /// in the store buffer.
         store: Ps = duration "line.store_ns",
         atomic: Ps = time "line.atomic_ns",
         /// The duration of an atomic operation on a line that another core of the socket has
-        /// written. The shares below are fractions of this duration, and of the next two. A failed
-        /// operation takes as long as a successful one.
+        /// written. The shares below are fractions of this duration, and of `near` and `far`. A
+        /// failed operation takes as long as a successful one.
         node: Ps = duration "line.node_ns",
         /// The duration of an atomic operation on a line that a socket one hop away wrote.
         near: Ps = duration "line.near_ns",
-        /// The duration of an atomic operation on a line written behind a node controller.
+        /// The duration of an atomic operation on a line that a socket further away wrote.
         far: Ps = duration "line.far_ns",
-        /// The fraction of an atomic operation that a load takes, of a line another core wrote.
+        /// The time of a load of a line that another core wrote, as a share of an atomic operation.
         load_share: f64 = positive "line.load_share",
-        /// The fraction of an atomic operation that a load takes, of a clean line (no core has
-        /// written it since its last transfer) from a cache of the same socket.
+        /// The duration of a load of a clean line (no core has written it since its last transfer)
+        /// from a cache of the same socket, as a share of an atomic operation's duration.
         clean_node_share: f64 = positive "line.clean_node_share",
-        /// The fraction of an atomic operation that a load takes, of a clean line from another
-        /// socket.
+        /// The duration of a load of a clean line from another socket, as a share of an atomic
+        /// operation's duration.
         clean_far_share: f64 = positive "line.clean_far_share",
-        /// The fraction of an atomic operation that a store takes, to a line that other cores share
-        /// or that another core has written.
+        /// The duration of a store to a line that other cores share or another core has written, as
+        /// a share of an atomic operation's duration.
         store_share: f64 = positive "line.store_share",
         /// The fraction of a transfer's duration in which the request reaches the line's directory,
         /// where requests queue. A request that has waited there does not take this time again.
@@ -102,7 +102,7 @@ prices! {
     }
 
     PowerCosts {
-        /// Independent of its load.
+        /// The power that does not depend on the core's load.
         fixed: f64 = amount "power.fixed_watts",
         /// The additional power of a core while all its threads are busy. With fewer busy threads,
         /// the addition is in proportion to their combined speed.

@@ -1,4 +1,4 @@
-//! The functions by which a program uses its simulated CPU: compute, wait, halt, switch it off.
+//! The functions by which a program uses its simulated CPU: compute, wait, halt, switch off.
 
 use crate::act::{self, act};
 use crate::cpu_state::{Mode, Segment};

@@ -90,7 +90,7 @@ pub struct Waited {
 }
 
 impl Cpu {
-    /// Returns when this CPU next does something, by which the machine chooses the next one.
+    /// Returns when this CPU next does something. The machine chooses the next CPU by this time.
     #[inline]
     pub(crate) fn key(&self) -> Ps {
         let interrupt = if self.masked == 0 { self.inbox.next } else { Ps::NEVER };
@@ -131,7 +131,8 @@ impl Cpu {
 
     /// Records that the running program has read a cache line in this version. If the program is in
     /// a waiting loop, a write to the line must wake it. The version is that of the round's first
-    /// read of the line, because a write between two reads may have changed the word first read.
+    /// read of the line, because a write between two reads has perhaps changed the word that was
+    /// read first.
     #[inline]
     pub(crate) fn watch(&mut self, line: LineId, version: u32) {
         let Watched { lines, count } = &mut self.watched;
@@ -145,7 +146,7 @@ impl Cpu {
     }
 
     /// Notes that the running program has itself written a line, which then has the given version:
-    /// it does not wait for its own writes.
+    /// a waiting loop does not wait for its own CPU's writes.
     #[inline]
     pub(crate) fn wrote(&mut self, line: LineId, version: u32) {
         let Watched { lines, count } = &mut self.watched;

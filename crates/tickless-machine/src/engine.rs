@@ -16,12 +16,12 @@
 //!
 //! # Ground rules
 //!
-//! - A CPU may perform a cache hit although its clock is ahead of the others' by less than the
-//!   duration of the fastest remote access: no access that another CPU begins now could change the
-//!   result of the hit.
-//! - The rounds of a waiting loop ([`Platform::relax`]) are not simulated: its CPU is parked until
-//!   another CPU writes one of the cache lines that the loop has read. Only loops that read more
-//!   than [`WATCHED_MAX`] lines are simulated round by round.
+//! - A CPU is allowed to perform a cache hit while its clock is ahead of the others' by less than
+//!   the duration of the fastest remote access: no access that another CPU begins now could change
+//!   the result of the hit.
+//! - The rounds of a waiting loop ([`Platform::relax`]) are not simulated: the loop's CPU is parked
+//!   until another CPU writes one of the cache lines that the loop has read. Only loops that read
+//!   more than [`WATCHED_MAX`] lines are simulated round by round.
 //! - The machine's state is not borrowed while a fiber is suspended, because other fibers use it
 //!   then. Interrupt handlers run on the stack of the program that they interrupt, as on a real
 //!   CPU.
@@ -72,7 +72,8 @@ impl Machine {
         self.change(|state| state.faults = Some(Box::new(faults)));
     }
 
-    /// Switches a CPU on, which runs `body` on a new fiber. It is switched off when `body` returns.
+    /// Switches a CPU on, which runs `body` on a new fiber. The CPU is switched off when `body`
+    /// returns.
     ///
     /// Fails when there is no memory for a stack. A CPU that does not exist is ignored.
     pub fn start(&mut self, cpu: CpuId, body: impl FnOnce() + 'static) -> io::Result<FiberId> {
@@ -92,8 +93,8 @@ impl Machine {
     /// or until a program calls [`stop`].
     ///
     /// A panic on a fiber ends all fibers and is propagated. Programs that have not ended remain
-    /// suspended, and the next run continues them. They may hold locks: inspect what they share
-    /// before the run or after [`finish`](Self::finish).
+    /// suspended, and the next run continues them. They can still hold locks: inspect what they
+    /// share before the run or after [`finish`](Self::finish).
     pub fn run(&mut self, until: Ns) -> Ended {
         match self.try_run(until) {
             Ok(ended) => ended,
@@ -221,8 +222,8 @@ pub fn depend() {
     with_cpu(|cpu| cpu.miss = None);
 }
 
-/// The duration of the computation in a critical section of the timer code, without its memory
-/// accesses; zero outside a machine.
+/// Returns the time for which a critical section of the timer code computes, as the machine's file
+/// states it. It excludes the section's memory accesses. Zero outside a machine.
 pub fn section() -> Ps {
     with(|machine| machine.costs.section).unwrap_or(Ps::ZERO)
 }

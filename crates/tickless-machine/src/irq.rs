@@ -2,7 +2,8 @@
 //!
 //! A handler runs on the stack of the program that it interrupts, with interrupts disabled, between
 //! two of the program's steps. The interrupted CPU spends time for the entry and the exit. Sending
-//! an interrupt takes the sender time too, and it arrives later, depending on the distance.
+//! an interrupt takes the sender time too, and the interrupt arrives later, depending on the
+//! distance.
 
 use crate::act::act;
 use crate::cpu_state::Mode;
@@ -68,7 +69,7 @@ pub fn barrier(fixed: Ps, each: Ps) {
     });
 }
 
-/// A guard: interrupts are disabled on this CPU until it is dropped. Guards may be nested.
+/// A guard: interrupts are disabled on this CPU until the guard is dropped. Guards can be nested.
 #[derive(Debug)]
 pub struct Masked(());
 

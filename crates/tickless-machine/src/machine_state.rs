@@ -52,7 +52,7 @@ pub(crate) struct MachineState {
     pub(crate) lines: Lines,
     pub(crate) counter: Counter,
     pub(crate) busy: Vec<u16>,
-    /// The energy that each core has used, without its halted CPUs', which `Cpu::joules` counts.
+    /// The energy that each core has used. That of its halted CPUs is in `Cpu::joules` instead.
     pub(crate) core_energy: Vec<CoreEnergy>,
     pub(crate) running: Option<usize>,
     /// While the running CPU's clock is less than this time, that CPU acts before all others.
@@ -83,7 +83,7 @@ pub(crate) struct CoreEnergy {
     pub joules: f64,
 }
 
-/// What must happen before a CPU may act.
+/// What must happen before a CPU can perform its next action.
 pub(crate) enum Delay {
     OtherCpus,
     /// The CPU must handle an interrupt that is due.
@@ -128,7 +128,7 @@ impl MachineState {
         }
     }
 
-    /// Chooses the CPU that is next in simulated time, and sets how far it may run alone.
+    /// Chooses the CPU that is next in simulated time, and sets until when it can run alone.
     #[inline]
     pub(crate) fn choose_next(&mut self, until: Ps) -> Result<FiberId, Ended> {
         if self.stopping || self.draining && self.inside == 0 {
@@ -217,7 +217,8 @@ impl MachineState {
         self.digest = (self.digest ^ what).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
     }
 
-    /// Checks that a CPU may act now: before its horizon, or less than `ahead` after it.
+    /// Checks that the running CPU can act now: no interrupt is due, and its clock is less than
+    /// `ahead` past the horizon. (Until the horizon, this CPU acts before all others.)
     #[inline]
     pub(crate) fn may_act(&self, cpu: usize, ahead: Ps) -> Result<(), Delay> {
         let state = &self.cpus[cpu];
@@ -262,14 +263,14 @@ impl MachineState {
         line
     }
 
-    /// Performs an access to a line, and wakes the CPUs that spin on it after a write.
+    /// Performs an access to a cache line. A write wakes the CPUs that spin on the line.
     #[inline]
     pub(crate) fn access(&mut self, cpu: usize, line: LineId, access: Access, mut found: Found) {
         self.count(cpu);
         let state = &mut self.cpus[cpu];
         if access == Access::Atomic && state.drained > state.clock {
-            // An atomic operation waits until the earlier stores of its CPU are visible. The core
-            // may have lost the line by then, so look the line up again.
+            // An atomic operation waits until the earlier stores of its CPU are visible. Perhaps
+            // the core has lost the line by then, so look the line up again.
             state.clock = state.drained;
             found = self.lines.find(line, CpuId(cpu as u16), access, state.clock);
         }
@@ -284,7 +285,8 @@ impl MachineState {
             _ => served.max(state.clock),
         };
         if misses && access != Access::Store {
-            // A waiting loop ends with a jump that the CPU has not predicted.
+            // If this read ends a waiting loop, its jump was mispredicted: nothing was requested
+            // ahead.
             state.miss = lost_copy.is_none().then_some(state.clock);
         }
         state.lines_moved += self.lines.moved - moved;
@@ -327,7 +329,7 @@ impl MachineState {
     }
 }
 
-/// Which other words may share the cache line of a word.
+/// Which other words are allowed to share the cache line of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LineSharing {
     /// Those at consecutive addresses.

@@ -1,6 +1,6 @@
 //! The order in which simulated CPUs act: the smallest clock first, then the smallest number.
 //!
-//! A tournament tree over all CPUs. When a CPU's clock changes, only the matches on the path from
+//! The CPUs are in a tournament tree. When a CPU's clock changes, only the matches on the path from
 //! its leaf to the root are replayed: 9 for 512 CPUs, in a few cache lines. A binary heap with an
 //! index by CPU costs about twice as much.
 

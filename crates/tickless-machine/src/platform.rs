@@ -230,7 +230,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
 }
 
 /// Access to the data of a lock whose holder alone locks the mutex around the data. Rust drops the
-/// fields in this order: the data is released first, then what `release` gives back, in its order.
+/// fields in this order: the data is released first, then the parts of `release`, in their order.
 #[derive(Debug)]
 pub struct Held<'a, T, R> {
     data: MutexGuard<'a, T>,

@@ -7,7 +7,7 @@ use crate::ps::Ps;
 use tickless_core::time::CpuId;
 
 impl MachineState {
-    /// Halts a CPU, in the deepest idle state that pays off before its timer interrupt.
+    /// Halts a CPU, in the deepest idle state that saves energy until its timer interrupt.
     pub(crate) fn begin_halt(&mut self, cpu: usize) {
         self.count(cpu);
         let state = &self.cpus[cpu];
@@ -62,7 +62,8 @@ impl MachineState {
         idle + self.core_energy.iter().map(|used| used.joules).sum::<f64>()
     }
 
-    /// The current speed of each busy thread of this CPU's core, relative to one alone on a core.
+    /// The current speed of each busy thread of this CPU's core, relative to a lone thread on a
+    /// core.
     pub(crate) fn rate(&self, cpu: usize) -> f64 {
         let busy = self.busy[self.costs.topology.core(CpuId(cpu as u16)) as usize].max(1);
         let rates = &self.costs.smt_rates;
@@ -70,7 +71,7 @@ impl MachineState {
         all / f64::from(busy)
     }
 
-    /// A CPU stops working: its siblings become faster.
+    /// Records that a CPU stops working: the other threads of its core become faster.
     pub(crate) fn leave_core(&mut self, cpu: usize) {
         self.meter(cpu);
         let core = self.costs.topology.core(CpuId(cpu as u16)) as usize;
@@ -78,7 +79,7 @@ impl MachineState {
         self.rescale(cpu);
     }
 
-    /// A CPU begins to work: its siblings become slower.
+    /// Records that a CPU begins to work: the other threads of its core become slower.
     pub(crate) fn join_core(&mut self, cpu: usize) {
         self.meter(cpu);
         self.busy[self.costs.topology.core(CpuId(cpu as u16)) as usize] += 1;

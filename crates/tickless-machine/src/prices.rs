@@ -64,8 +64,8 @@ fn is_optional(key: &str) -> bool {
     OPTIONAL.iter().any(|(known, _)| *known == key)
 }
 
-/// Returns which values a parameter may have; `None` if there is no such parameter. `costs` asks
-/// for a key `smt.rate_` for each of `threads_per_core`, so all values read are the greatest count.
+/// Returns which kind of value a parameter must have; `None` if there is no such parameter. Each
+/// number that `costs` reads here is the maximum, to make it ask for all keys `smt.rate_N`, too.
 pub(crate) fn kind(key: &str) -> Option<Kind> {
     if let Some((_, kind)) = OPTIONAL.iter().find(|(known, _)| *known == key) {
         return Some(*kind);

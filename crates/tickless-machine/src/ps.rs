@@ -1,7 +1,7 @@
 //! Picoseconds: the machine's own unit of time.
 //!
-//! A cache hit takes 1.3 ns and a place in a queue 3.5 ns, so rounding to ns would cause errors of
-//! 10 to 30 %. The range is still large enough: the engine can simulate 10 hours with 512 CPUs.
+//! A cache hit takes 1.3 ns and a request in a queue 3.5 ns, so rounding to ns would cause errors
+//! of 10 to 30 %. The range is still large enough: the engine can simulate 10 hours with 512 CPUs.
 
 use std::ops::{Add, AddAssign, Sub};
 use tickless_core::time::Ns;

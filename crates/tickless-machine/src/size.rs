@@ -4,22 +4,22 @@ use crate::spec::Spec;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sized {
-    /// The actual number of CPUs. It may be higher than requested, because cores have all their
+    /// The actual number of CPUs. It can be higher than requested, because cores have all their
     /// threads and, if there are several sockets, sockets have all their cores.
     pub cpus: u16,
     pub spec: Spec,
 }
 
 /// Returns a machine with the same prices and `asked` CPUs, or the next higher number that is
-/// possible. Only a single socket may have fewer cores; larger machines have whole sockets.
+/// possible. Only a machine with a single socket can have fewer cores for each socket.
 pub fn sized(like: &Spec, asked: u16) -> Sized {
     let count = |key| like.value(key).max(1.0) as u16;
     let threads = count("topology.threads_per_core");
     let per_socket = count("topology.cores_per_socket").saturating_mul(threads);
     let sockets = asked.div_ceil(per_socket).max(1);
     let mut spec = like.with("topology.sockets", f64::from(sockets));
-    // In the original, all sockets may be in one group, and so equally far apart. If so, put all
-    // sockets of the new machine into one group, too.
+    // If all sockets of the original are in one group, and so equally far apart, put all sockets of
+    // the new machine into one group, too.
     if count("topology.sockets_per_group") == count("topology.sockets") {
         spec = spec.with("topology.sockets_per_group", f64::from(sockets));
     }

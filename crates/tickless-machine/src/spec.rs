@@ -110,7 +110,7 @@ impl Spec {
     }
 
     /// Returns the number of a key; zero if the file lacks it. [`parse`](Self::parse) allows only
-    /// numbers of a workload to be missing.
+    /// optional numbers to be missing.
     pub fn value(&self, key: &str) -> f64 {
         self.parameter(key).map_or(0.0, |parameter| parameter.value)
     }
@@ -172,7 +172,8 @@ impl Spec {
         text
     }
 
-    /// Checks that the file has these optional keys, which a study needs. Names one that it lacks.
+    /// Checks that the file has these optional keys, which a study needs. The error names a missing
+    /// key.
     pub fn require(&self, keys: &[&str]) -> Result<(), SpecError> {
         match keys.iter().find(|key| !self.parameters.contains_key(**key)) {
             None => Ok(()),
@@ -251,7 +252,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a value and its origin: a source, a fitted cell, or an assumed range with a reason.
+    /// Reads a value and its origin: a source, a result to which it was fitted, or an assumed
+    /// range.
     fn parameter(&self, at: usize, key: &str, table: &DeTable<'_>) -> Result<Parameter, SpecError> {
         let mut value = None;
         let mut origins = Vec::new();
@@ -300,7 +302,7 @@ fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
 }
 
 impl Kind {
-    /// Returns what a value must be, if it is not.
+    /// Returns what a value of this kind must be; `None` if `value` is valid.
     fn rejects(self, value: f64) -> Option<&'static str> {
         match self {
             Kind::Count if value < 1.0 || value.fract() != 0.0 || value > 4096.0 => {

@@ -51,8 +51,8 @@ enum Need {
     Writes,
 }
 
-/// The words of `struct row` in `bpf/top.bpf.c`: a callback, a process with the kind of timer,
-/// seven counts, a histogram of distances (counts and sums) and the name of the process.
+/// The number of words of `struct row` in `bpf/top.bpf.c`: a callback, a process with the kind of
+/// timer, seven counts, a histogram of distances (counts and sums) and the name of the process.
 const ROW_WORDS: usize = 9 + 2 * DISTANCES + 2;
 type RowWords = [u64; ROW_WORDS];
 

@@ -116,12 +116,12 @@ pub struct Row {
     pub counts: Counts,
 }
 
-/// A majority vote over the distances between successive deadlines, which shows whether a timer or
-/// a sleeping thread expires periodically, without keeping its history. The eBPF programs vote.
+/// A majority vote over the distances between successive deadlines of a timer or a sleeping thread.
+/// It shows, without keeping a history, whether they expire periodically. The eBPF programs vote.
 ///
 /// One distance is the candidate. It gains a vote with each distance that differs from it by at
-/// most a 32nd, and loses one with each other distance. When it has no votes left, the next other
-/// distance becomes the candidate.
+/// most a 32nd, and loses one with each distance that differs by more. When it has no votes left,
+/// the next distance that differs becomes the candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Vote {
     pub period: u64,
@@ -154,8 +154,8 @@ pub struct Source {
     pub vote: Vote,
 }
 
-/// All counts from the start of counting until the time `at`. Rows and sources have the same
-/// indices in later snapshots.
+/// All counts from the start of counting until the time `at`. A row or source has the same index in
+/// all later snapshots.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Snapshot {
     pub at: Ns,

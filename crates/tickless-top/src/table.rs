@@ -73,7 +73,7 @@ pub struct Period {
     pub period_ns: u64,
     pub timers: u64,
     /// How many of `timers` expire at most a hundredth of the period apart from another timer of
-    /// the same callback and period. The other timer may belong to another process.
+    /// the same callback and period. That timer can belong to a different process.
     pub meeting: u64,
 }
 

@@ -31,7 +31,7 @@ pub enum CgroupError {
     Mounts(io::Error),
 }
 
-/// A control group: a folder that the kernel makes.
+/// A control group: a folder of a cgroup file system, which the kernel fills with files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cgroup {
     folder: PathBuf,
@@ -57,7 +57,7 @@ pub struct Counters {
     pub stood_ns: u64,
 }
 
-/// Returns where the control groups that may have CPU limits are mounted.
+/// Returns where the control groups that can have CPU limits are mounted.
 pub fn hierarchies() -> Result<Vec<PathBuf>, CgroupError> {
     let mounts = fs::read_to_string("/proc/self/mounts").map_err(CgroupError::Mounts)?;
     Ok(mounted(&mounts, has_cpu))
@@ -126,7 +126,7 @@ impl Cgroup {
         fs::read_to_string(self.folder.join(file)).ok()
     }
 
-    /// Returns the group's own limit; `None` if it has none. One of its parent groups may have one.
+    /// Returns the group's own limit; `None` if it has none, even if a parent group has one.
     pub fn limit(&self) -> Option<Limit> {
         let number = |file| self.text(file)?.trim().parse::<u64>().ok();
         if let Some(max) = self.text("cpu.max") {
@@ -215,7 +215,7 @@ impl Watch {
     }
 }
 
-/// A control group in a trace. `tickless record --events quota` adds a line for each at the end.
+/// A control group in a trace. `tickless record --events quota` adds one line for each group.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     pub path: String,
@@ -229,7 +229,7 @@ pub struct Recorded {
 
 const LINE: &str = "# cgroup ";
 
-/// The line of the trace, which has the group as JSON.
+/// Writes the line that describes this group in a trace: the group as JSON.
 impl fmt::Display for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.replace(char::is_control, " ");

@@ -1,11 +1,11 @@
 //! The *census*: decides whether every thread of the traced processes waits.
 //!
-//! Only threads that run can wake others. So the state and activity of the threads that may have
-//! run without a report are read twice: if none has run between the two readings, then at one
-//! moment all of them were asleep. If none has run since the last census, that census was the first
-//! reading. A thread in a trapped wait reports the end of the wait before it does anything else, so
-//! it is read once, between the two readings. A thread that only a signal or the tracer can wake is
-//! not read at all, unless a signal has been sent.
+//! Only threads that run can wake others. So the state and activity of each thread that can run
+//! without a report to the tracer are read twice: if none has run between the two readings, then at
+//! one moment all of them were asleep. If none has run since the last census, that census serves as
+//! the first reading. A thread in a trapped wait reports the end of the wait before it does
+//! anything else, so it is read once, between the two readings. A thread that only a signal or the
+//! tracer can wake is not read at all, unless a signal has been sent.
 //!
 //! A thread's activity is the number of its wakeups, which an eBPF program counts, or without that
 //! the number of times that it got a CPU. A thread that was asleep, and has not been woken since,
@@ -29,7 +29,7 @@ pub(crate) enum Census {
     Awake(pid_t),
 }
 
-/// What a census compares of a thread: its wakeups, or without an eBPF program how often it ran.
+/// How a census reads a thread's activity: its wakeups or, without an eBPF program, its runs.
 #[derive(Clone, Copy)]
 struct Activity<'a>(Option<&'a ThreadEvents>);
 
@@ -47,13 +47,13 @@ impl Activity<'_> {
         if thread.activity_asleep.is_none() {
             return false;
         }
-        // Read the state first: a thread that wakes later is then seen by its activity.
+        // Read the state before the activity, which then shows whether the thread has woken since.
         (self.0.is_some() || matches!(state(thread), Some(b'S' | b'Z' | b'X')))
             && self.of(thread) == thread.activity_asleep
     }
 
-    /// Returns whether a thread is asleep, for a thread that will report the end of its sleep. Adds
-    /// it to `found` with its activity, if its state had to be read.
+    /// Returns whether a thread is asleep that will report the end of its sleep to the tracer. If
+    /// its state has to be read, adds the thread and its activity to `found`.
     fn sleeps_until_report(&self, thread: &mut Thread, found: &mut Found) -> bool {
         let Some(events) = self.0 else { return is_asleep(thread) };
         let activity = Some(events.wakes(thread.tid));
@@ -65,11 +65,11 @@ impl Activity<'_> {
     }
 }
 
-/// Threads that were found asleep by their state, with the activity that each had before.
+/// Threads that were found asleep by their state, each with its activity before that reading.
 type Found = Vec<(pid_t, Option<u64>)>;
 
 /// Decides whether every thread waits. Without the eBPF program, the thread `first` is read first,
-/// because it ran last. If signals may be under way, threads that only sleep are read, too.
+/// because it ran last. If signals are perhaps under way, threads that only sleep are read, too.
 pub(crate) fn census(
     tree: &mut Tree,
     events: Option<&ThreadEvents>,
@@ -85,8 +85,8 @@ pub(crate) fn census(
     {
         return Census::Awake(first);
     }
-    // The threads that have run since they were last found asleep: those that will report when
-    // they run again, and all others.
+    // Threads that have run since they were last found asleep. Those in `reporting` will report
+    // when they run again; those in `changed` will not.
     let (mut reporting, mut changed) = (Found::new(), Found::new());
     let ended_waits = &mut tree.ended_waits;
     for thread in tree.threads.values_mut() {
@@ -100,8 +100,8 @@ pub(crate) fn census(
                     continue;
                 }
                 thread.activity_asleep = None;
-                // Read the activity first: it increases before a thread that sleeps afterwards
-                // runs.
+                // Read the activity before the state: the comparison below then finds each wakeup
+                // that comes after the reading of the state.
                 let before = activity.of(thread);
                 if !is_asleep(thread) {
                     return Census::Awake(thread.tid);
@@ -142,7 +142,7 @@ pub(crate) fn census(
             return Census::Awake(tid);
         }
     }
-    // If no thread has run since the last census, none can have woken another one since then.
+    // The threads in `changed` have run, and have perhaps woken others: read these again.
     if !changed.is_empty() {
         for thread in tree.threads.values_mut() {
             let is_free = matches!(thread.state, State::Free) && thread.activity_asleep.is_some();
@@ -151,9 +151,9 @@ pub(crate) fn census(
             }
         }
     }
-    // A wakeup is counted a little before it changes the state. While another thread runs, the
-    // activity of a thread that is still asleep may have the wakeup in it, by which it runs soon.
-    // So the activities count only now that none has run.
+    // The kernel counts a wakeup a little before it changes the thread's state. So while any thread
+    // runs, the activity of a sleeping thread perhaps includes a wakeup that has yet to take
+    // effect. Store the activities only now, because no thread runs.
     tree.fell_asleep.extend(changed.iter().map(|(tid, _)| tid));
     for (tid, activity) in changed.into_iter().chain(reporting) {
         if let Some(thread) = tree.threads.get_mut(&tid) {
@@ -167,8 +167,9 @@ pub(crate) fn census(
 /// tracer does not count as asleep: the tracer has yet to handle its event.
 fn is_asleep(thread: &mut Thread) -> bool {
     match state(thread) {
-        // A thread gets this state (S, asleep) a little before it leaves its CPU, and may yet find
-        // that it need not wait. The file `syscall` has the word "running" for a thread on a CPU.
+        // A thread gets this state (S, asleep) a little before it leaves its CPU, and sometimes
+        // finds then that it need not wait. The file `syscall` has the word "running" for a thread
+        // on a CPU.
         Some(b'S') => !runs_now(thread),
         state => matches!(state, Some(b'Z' | b'X')),
     }
@@ -186,17 +187,17 @@ pub(crate) enum UntracedWait {
     /// The thread waits.
     Lasts,
     Ended,
-    /// The thread runs: it may be about to begin the wait, or to go on with it, or have ended it.
+    /// The thread runs: it is perhaps about to begin the wait or to go on with it, or has ended it.
     Unknown,
 }
 
-/// Returns whether a thread is still in its last untraced wait.
+/// Returns whether a thread is still in its last untraced wait (one with the kernel's timeout).
 pub(crate) fn untraced_wait(thread: &mut Thread) -> UntracedWait {
     let Some(wait) = thread.untraced else { return UntracedWait::Ended };
     match call(thread, |text| parse(text).map(|(number, ip, args)| wait.is_at(number, ip, args))) {
         Some(Some(false)) => UntracedWait::Ended,
         Some(None) => UntracedWait::Unknown,
-        // Without the file `syscall`, the thread's registers are compared when its deadline comes.
+        // `None`: no file `syscall`. At the deadline, the tracer compares registers instead.
         Some(Some(true)) | None => UntracedWait::Lasts,
     }
 }
@@ -250,7 +251,7 @@ fn runs(thread: &mut Thread) -> Option<u64> {
     text.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Reads a file of `/proc`, which is kept open, again. `None` if the thread has ended.
+/// Reads a file of `/proc`, and keeps it open for the next read. `None` if the thread has ended.
 fn read(file: &mut Option<File>, path: std::fmt::Arguments<'_>, text: &mut [u8]) -> Option<usize> {
     if file.is_none() {
         *file = File::open(path.to_string()).ok();

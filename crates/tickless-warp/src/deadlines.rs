@@ -46,8 +46,8 @@ impl<T: Copy> Deadlines<T> {
         if self.due.is_empty() {
             self.timers.advance_into(Instant::from_nanos(now), &mut self.due);
             if let Some(random) = &mut self.random {
-                // The clock moves to the earliest deadline, so all that are due at once are equal,
-                // unless time flowed past them.
+                // The clock jumps exactly to the earliest deadline. So deadlines that are due
+                // together are equal, unless time flowed past several of them.
                 random.shuffle(&mut self.due);
             }
             // Taken from the end.

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WarpError {
-    /// The program is not built for a system on which time can be virtual.
+    /// This build of Tickless is for a system on which time cannot be virtual.
     #[error(
         "virtual time for whole programs needs Linux on x86-64. In Rust code, \
          `tickless::VirtualTime` runs anywhere."
@@ -65,8 +65,8 @@ impl WarpError {
     }
 }
 
-/// Returns how to allow ptrace(2), by the process's tracer and the setting of Yama, a kernel
-/// policy.
+/// Returns advice on how to allow ptrace(2). It depends on the process's tracer, if there is one,
+/// and on the setting of Yama, a kernel policy.
 fn advice(tracer: Option<&str>, scope: &str) -> String {
     let text = match (tracer, scope) {
         (Some(pid), _) => {

@@ -1,12 +1,12 @@
 //! What is trapped: a seccomp filter of classic BPF that stops a thread at a system call which
 //! names a time, and lets all others run at native speed.
 //!
-//! The filter decides by arguments where it can see them: a poll(2) that waits for nothing or for
-//! ever is not trapped. A sleep, and a call whose timeout is a number, may lead to a notice instead
-//! of a stop, because the tracer need not change anything.
+//! The filter decides by arguments where it can see them: a poll(2) that returns at once or waits
+//! for ever is not trapped. A sleep, and a call whose timeout is a number, can lead to a notice (a
+//! message to the tracer) instead of a stop, because the tracer need not change the thread.
 //!
-//! Filters that return a stop to a tracer exist since Linux 3.5, and since Linux 5.11 the kernel
-//! skips a filter for calls which it always allows.
+//! Filters can stop a thread for its tracer since Linux 3.5. Since Linux 5.11, the kernel does not
+//! run a filter for calls that the filter always allows.
 
 use crate::timeout::SYS_FUTEX_WAIT;
 use libc::c_long;
@@ -35,9 +35,9 @@ enum Trap {
     Zero,
     /// Trapped if the operation of futex(2) waits and has a timeout.
     Futex,
-    /// The call sets or reads a socket option that is a timeout.
+    /// Trapped if the socket option that the call sets or reads is a timeout.
     SocketTimeout,
-    /// Not made at all: the call fails with `ENOSYS`, as in a kernel without it.
+    /// The call is not made: it fails with `ENOSYS`, as in a kernel that does not have it.
     Missing,
 }
 
@@ -79,14 +79,15 @@ const CALLS: &[Call] = &[
     (libc::SYS_alarm, "alarm", Trap::Always),
     (libc::SYS_setsockopt, "setsockopt", Trap::SocketTimeout),
     (libc::SYS_getsockopt, "getsockopt", Trap::SocketTimeout),
-    // A connection may lead to another machine. On loopback, no data may wait for a kernel timer.
+    // A connection perhaps leads to another machine. On loopback, the tracer makes sockets send at
+    // once, because data must not wait for a timer of the kernel.
     (libc::SYS_connect, "connect", Trap::Always),
     (libc::SYS_listen, "listen", Trap::Always),
     (libc::SYS_clock_settime, "clock_settime", Trap::Clock),
     (libc::SYS_settimeofday, "settimeofday", Trap::Always),
     (libc::SYS_adjtimex, "adjtimex", Trap::Always),
     (libc::SYS_clock_adjtime, "clock_adjtime", Trap::Always),
-    // These calls send signals, and a signal may end the wait of a thread that the tracer holds.
+    // These calls send signals, and a signal can end the sleep of a thread that the tracer holds.
     (libc::SYS_kill, "kill", Trap::Always),
     (libc::SYS_tkill, "tkill", Trap::Always),
     (libc::SYS_tgkill, "tgkill", Trap::Always),
@@ -96,8 +97,8 @@ const CALLS: &[Call] = &[
     (libc::SYS_io_uring_setup, "io_uring_setup", Trap::Missing),
 ];
 
-/// The calls that may wait for a socket. They are trapped in processes that have set a timeout of a
-/// socket, by a second filter.
+/// The calls that can wait for a socket. A second filter traps them, but only in processes that
+/// have set a timeout of a socket.
 const SOCKET_CALLS: &[Call] = &[
     (libc::SYS_read, "read", Trap::Always),
     (libc::SYS_readv, "readv", Trap::Always),
@@ -233,8 +234,8 @@ fn block(trap: Trap, found: u32) -> Vec<Op> {
         Trap::Pointer(arg) => {
             vec![low(arg), jump(EQUAL, 0, 0, 2), high(arg), jump(EQUAL, 0, 1, 0), trapped, allow]
         }
-        // CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID; the clocks of other processes have
-        // negative numbers, and so have those of devices.
+        // Not trapped: 2 and 3, which are CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, and
+        // negative numbers, which the clocks of other processes and of devices have.
         Trap::Clock => vec![
             low(0),
             jump(EQUAL, 2, 3, 0),

@@ -4,13 +4,13 @@
 //!
 //! The layers, from the bottom:
 //!
-//! - `timeout`, `line`: what a timeout means, and what time it is. Pure.
-//! - `filter`: what is trapped, a seccomp filter.
-//! - `deadlines`: what comes next, on the timers of `tickless-core`.
+//! - `timeout`, `line`: what a timeout means, and what time it is. Both do arithmetic only.
+//! - `filter`: the seccomp filter, which decides which system calls are trapped.
+//! - `deadlines`: all deadlines in their order, on the timers of `tickless-core`.
 //! - `sys`: system calls of the tracer.
 //! - `page`: the code and data by which programs read the clock without a system call.
 //! - `tree`, `asleep`: the threads, and whether all of them wait.
-//! - `engine`: what the tracer does at each stop, and when it moves the clock.
+//! - `engine`: what the tracer does at each stop of a thread, and when it moves the clock.
 //! - `report`: which threads waited for what.
 //!
 //! Needs Linux 5.6 or later on x86-64; elsewhere [`run`] returns [`WarpError::Platform`].

@@ -1,5 +1,5 @@
-//! The line from the time-stamp counter to virtual time, and the offsets between the clocks of a
-//! program. Pure arithmetic: the caller passes the counter.
+//! The line (a linear function) from the CPU's time-stamp counter to virtual time, and the offsets
+//! between the clocks of a program. Pure arithmetic: the caller passes the counter's value.
 
 /// The number of clocks that Linux gives a number to: `CLOCK_REALTIME` (0) to `CLOCK_TAI` (11).
 pub(crate) const CLOCKS: usize = 12;
@@ -17,8 +17,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Returns virtual time. A count below the line's base, read on a CPU whose counter is a little
-    /// behind, gives the time of the base.
+    /// Returns virtual time at the counter's value `tsc`. A value below the line's base, read on a
+    /// CPU whose counter is a little behind, gives the time of the base.
     pub(crate) fn at(&self, tsc: u64) -> Ns {
         let scaled = u128::from(tsc.saturating_sub(self.base_tsc)) * u128::from(self.mult);
         self.base_ns.wrapping_add((scaled >> 32) as u64)
@@ -36,7 +36,7 @@ impl Line {
     }
 }
 
-/// How far each clock is ahead of virtual `CLOCK_MONOTONIC`, in nanoseconds, by the clock's number.
+/// How many nanoseconds each clock is ahead of virtual `CLOCK_MONOTONIC`, indexed by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Offsets(pub(crate) [i64; CLOCKS]);
 
@@ -62,7 +62,7 @@ impl Offsets {
         }
     }
 
-    /// Converts a time of a clock to monotonic time; times before its start become zero.
+    /// Converts a clock's time to monotonic time. A time before monotonic zero becomes zero.
     pub(crate) fn to_monotonic(self, clock: u64, ns: u64) -> Ns {
         let monotonic = i128::from(ns) - i128::from(self.of(clock));
         u64::try_from(monotonic.max(0)).unwrap_or(u64::MAX)

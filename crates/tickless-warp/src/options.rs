@@ -39,8 +39,8 @@ pub struct Options {
     pub pace: Pace,
     /// What a wait for input from outside of the traced processes does to the clock.
     pub outside: Outside,
-    /// Traps the instruction `rdtsc` too, as [`Pace::Frozen`] always does. Each clock read is a
-    /// trapped system call then, unless the pace is frozen.
+    /// Traps `rdtsc` too (the instruction that reads the CPU's counter), as [`Pace::Frozen`] always
+    /// does. Each clock read is then a trapped system call, unless the pace is frozen.
     pub traps_counter: bool,
     /// Orders deadlines of equal time at random, by this seed; in the order of arming if `None`.
     pub seed: Option<u64>,
@@ -95,8 +95,8 @@ pub struct Process {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Note {
-    /// Clocks cannot be read without system calls, because the kernel's source of time is another
-    /// than the time-stamp counter.
+    /// Programs cannot read clocks without system calls, because the kernel does not take its time
+    /// from the time-stamp counter.
     SlowClocks,
     /// A program of 32 bits was about to run, whose system calls cannot be trapped. It was ended.
     ThirtyTwoBits(Process),
@@ -108,7 +108,7 @@ pub enum Note {
     NoDeadline(Process),
     /// A thread of this process waits for input from outside, which the text names: time is real.
     Outside(Process, &'static str),
-    /// The program has ended, and so have this many processes that it had started, such as this.
+    /// The program has ended. This many other processes of it, such as this one, were killed.
     LeftOver(usize, Process),
 }
 

@@ -26,7 +26,7 @@ pub struct Row {
     /// The longest wait.
     pub longest_s: f64,
     /// Seconds by which the clock jumped to the end of these waits: without the waits, the program
-    /// would take so much less time. The sum over all rows is the time of all jumps.
+    /// would take that much less time. The sum over all rows is the time of all jumps.
     pub jumped_s: f64,
 }
 
@@ -52,7 +52,7 @@ pub struct Report {
 
 const SPANS_MAX: usize = 10_000;
 
-/// What identifies a row: process, thread and system call. A timer has the number of its call.
+/// What identifies a row: process, thread and system call. A negative `call` is a kind of timer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Waiter {
     pub(crate) pid: i32,
@@ -75,8 +75,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Returns the row of a waiter. `names` returns the names of the process, the thread and the
-    /// call; it is called for a new row only.
+    /// Returns the index of a waiter's row. `names` returns the names of the process, the thread
+    /// and the call; it is called for a new row only.
     pub(crate) fn row(&mut self, waiter: Waiter, names: impl FnOnce() -> [String; 3]) -> usize {
         let rows = &mut self.report.rows;
         *self.rows.entry(waiter).or_insert_with(|| {

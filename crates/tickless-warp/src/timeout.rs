@@ -1,5 +1,6 @@
-//! What the timeout of a system call means: when it ends, what the call returns then, and how to
-//! make the kernel wait without it. Pure: the caller passes the arguments and reads the memory.
+//! What the timeout of a system call means: when the wait ends, what the call returns then, and how
+//! the kernel waits without the timeout. Pure: the caller passes the arguments and reads the
+//! memory.
 
 use libc::{EAGAIN, ETIMEDOUT, c_long};
 
@@ -19,7 +20,7 @@ pub(crate) enum Endless {
     Argument(usize, u64),
     /// The call is replaced by pause(2), because it only sleeps.
     Pause,
-    /// The call has no timeout of its own; its socket had one (`SO_RCVTIMEO`).
+    /// The call is not changed. The timeout is that of its socket, and only the tracer knows it.
     AsItIs,
 }
 
@@ -54,7 +55,7 @@ const TIMER_ABSTIME: u64 = libc::TIMER_ABSTIME as u64;
 /// futex_wait(2), since Linux 6.7.
 pub(crate) const SYS_FUTEX_WAIT: c_long = 455;
 
-/// Converts a `timespec`; `None` if it is invalid, which the kernel refuses.
+/// Converts a `timespec` to nanoseconds; `None` if it is invalid, and the kernel refuses it.
 pub(crate) fn timespec(words: [i64; 2]) -> Option<u64> {
     let [seconds, nanos] = words.map(u64::try_from);
     let (seconds, nanos) = (seconds.ok()?, nanos.ok()?);
@@ -68,8 +69,8 @@ fn timeval(words: [i64; 2]) -> Option<u64> {
 }
 
 /// Returns what the timeout of a system call means. `None` if the call must run as it is, because
-/// it waits for no time, or because the kernel refuses its arguments. `read` reads two words of the
-/// caller's memory.
+/// it has no timeout or does not wait, or because the kernel refuses its arguments. `read` reads
+/// two words at an address of the thread that makes the call.
 pub(crate) fn timed_call(
     number: c_long,
     args: [u64; 6],
@@ -144,7 +145,7 @@ fn futex(op: u64, ns: u64) -> Option<When> {
     }
 }
 
-/// Converts a time that was left to the two words of a `timespec` or `timeval`.
+/// Returns where the call stores the time that was left, and the two words to store there.
 pub(crate) fn remaining_words(remaining: Remaining, ns: u64) -> Option<(u64, [u64; 2])> {
     match remaining {
         Remaining::No | Remaining::Interrupted(0) => None,
@@ -184,7 +185,7 @@ mod tests {
             let mut args = [0; 6];
             args[index] = AT;
             assert_eq!(when(number, args, [2, 5]), Some(When::After(2_000_000_005)), "{number}");
-            // Zero does not wait, and the kernel refuses the others.
+            // A timeout of zero does not wait, and the kernel refuses the other three.
             for words in [[0, 0], [-1, 0], [0, -1], [0, 1_000_000_000]] {
                 assert_eq!(call(number, args, words), None, "{number} {words:?}");
             }

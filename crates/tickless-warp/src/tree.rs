@@ -23,8 +23,8 @@ pub(crate) struct Wait {
     pub(crate) since: Ns,
 }
 
-/// A wait with the kernel's own timeout, whose end is not reported. The kernel's timeout is right
-/// while the clock does not jump, and comes too late otherwise.
+/// A wait with a timeout that the kernel itself ends, unseen by the tracer. The kernel's timeout is
+/// right while the virtual clock does not jump, and comes too late after a jump.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Untraced {
     pub(crate) call: TimedCall,
@@ -34,8 +34,8 @@ pub(crate) struct Untraced {
     pub(crate) deadline: Ns,
     /// The armed deadline, until it has come.
     pub(crate) key: Option<Key>,
-    /// By when the kernel's timeout ends the wait, if that is what identifies the wait: it began
-    /// without a notice.
+    /// When the kernel's timeout ends the wait. Identifies a wait that began without a notice (the
+    /// seccomp message about a system call); `None` for one with a notice, or if it is not known.
     pub(crate) expiry: Option<Ns>,
     /// Whether the thread was asleep when its deadline came.
     pub(crate) was_asleep: bool,
@@ -50,14 +50,14 @@ impl Untraced {
     }
 }
 
-/// A wait that a signal has interrupted, and that the kernel may repeat.
+/// A wait that a signal has interrupted, and whose call the kernel perhaps repeats.
 #[derive(Clone, Copy)]
 pub(crate) struct Interrupted {
     pub(crate) registers: Registers,
     pub(crate) deadline: Option<Ns>,
 }
 
-/// Whether a signal may be on its way to a thread that only sleeps.
+/// Whether a signal is perhaps on its way to a thread in a call that only sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signals {
     None,
@@ -69,14 +69,14 @@ pub(crate) enum Signals {
 pub(crate) enum State {
     /// The thread is new, and has not yet stopped for the first time.
     New,
-    /// The thread runs, or waits in a call that names no time.
+    /// The thread runs, or waits in a call without a timeout or with the kernel's own timeout.
     Free,
-    /// The thread waits for the answer to its notice of a call that only sleeps. Only a signal
-    /// could end the sleep early.
+    /// The thread makes a call that only sleeps. It is blocked until the tracer answers its notice
+    /// (the seccomp message about the call); only a signal can end the sleep early.
     Held(Wait, Notice),
-    /// The thread is in a wait that has no timeout for the kernel. The end of the call is reported.
+    /// The thread is in a wait that has no timeout in the kernel. ptrace reports the call's end.
     Waiting(Wait),
-    /// The thread's wait, as in `Waiting`, was interrupted because its deadline has come.
+    /// The tracer has interrupted the thread's wait (see `Waiting`), because its deadline has come.
     Ending(Wait),
     /// The thread is in timer_create(2), whose result the tracer has to see.
     CreatingTimer { clock: u64, event: u64, id: u64 },
@@ -97,7 +97,7 @@ pub(crate) struct Thread {
     pub(crate) stat: Option<File>,
     pub(crate) runs: Option<File>,
     pub(crate) call: Option<File>,
-    /// The thread's activity (wakeups or runs) when it was last found asleep.
+    /// The thread's activity (how often it was woken or ran) when it was last found asleep.
     pub(crate) activity_asleep: Option<u64>,
 }
 
@@ -126,11 +126,11 @@ pub(crate) struct Process {
 pub(crate) struct Tree {
     pub(crate) threads: HashMap<pid_t, Thread>,
     pub(crate) processes: HashMap<pid_t, Process>,
-    /// The armed deadlines of untraced waits that a census has found to have ended.
+    /// The armed deadlines of untraced waits that a census (the check of all threads) found ended.
     pub(crate) ended_waits: Vec<Key>,
-    /// Threads that a census has found asleep, and that ran before.
+    /// Threads that have run, and that a census (the check of all threads) has then found asleep.
     pub(crate) fell_asleep: Vec<pid_t>,
-    /// Threads that stopped before the stop of their parent, which names them, was reported.
+    /// Threads that stopped before the tracer got the stop of their parent that announces them.
     unannounced: HashSet<pid_t>,
 }
 
@@ -157,7 +157,7 @@ impl Tree {
         })
     }
 
-    /// Adds a thread that its parent has made. It may be known already, or may even have ended.
+    /// Adds a thread that its parent has made. Perhaps it is known already, or has even ended.
     pub(crate) fn announce(&mut self, tid: pid_t) {
         if !self.unannounced.remove(&tid) {
             self.add(tid);
@@ -178,8 +178,8 @@ impl Tree {
         }
     }
 
-    /// Removes a thread, and its process if that was the first thread: the kernel reports the end
-    /// of the first thread after those of all others.
+    /// Removes a thread. If it was the first thread of its process, removes the process too,
+    /// because the kernel reports the end of the first thread after those of all others.
     pub(crate) fn remove(&mut self, tid: pid_t) -> Option<Thread> {
         self.processes.remove(&tid);
         self.threads.remove(&tid)

@@ -118,10 +118,10 @@ impl Builder {
     /// Sets how driver threads wake up in time for a deadline; the default is [`Wakeup::Sleep`].
     ///
     /// This applies to every wakeup of a driver thread, and so also to coarse timeouts and the ends
-    /// of windows. Timers that may be late should have slack, so that they share wakeups, or be in
-    /// a set of their own, so that no driver spins for them. A program's event loop and virtual
-    /// time ignore this setting. [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time
-    /// that drivers have spun.
+    /// of windows. Give slack to timers that need not be punctual, so that they share wakeups, or
+    /// put them into a set of their own, so that no driver spins for them. A program's event loop
+    /// and virtual time ignore this setting. [`BaseStats::spun`](crate::stats::BaseStats::spun)
+    /// counts the time that drivers have spun.
     pub fn wakeup(mut self, wakeup: Wakeup) -> Builder {
         self.setup.wakeup = wakeup;
         self
@@ -134,7 +134,7 @@ impl Builder {
         self
     }
 
-    /// Sets how long a driver may sleep while any timer is pending, at least a microsecond. By
+    /// Sets the longest sleep of a driver while any timer is pending, at least a microsecond. By
     /// default there is no limit.
     pub fn max_delta(mut self, delta: Duration) -> Builder {
         self.setup.core.limits.max_delta = Ns::from_duration(delta).max(Ns::from_us(1));
@@ -144,7 +144,7 @@ impl Builder {
     /// Makes a driver pause if it cannot catch up: after this many passes over its timers (at least
     /// one) in a row that each found timers due, it waits for as long as the passes took, at most
     /// `longest`. [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts these pauses.
-    /// By default a driver thread never pauses, and an event loop does so after 3 passes, for at
+    /// By default a driver thread never pauses, and an event loop pauses after 3 passes, for at
     /// most 100 ms.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
@@ -160,7 +160,7 @@ impl Builder {
         self
     }
 
-    /// Sets how long an expiry thread may be stuck in a callback before a rescuer thread fires the
+    /// Sets how long an expiry thread can be stuck in a callback before a rescuer thread fires the
     /// other timers of that base; 100 ms by default. All bases share one rescuer.
     pub fn patience(mut self, patience: Duration) -> Builder {
         self.setup.core.patience = Ns::from_duration(patience);
@@ -183,8 +183,8 @@ impl Builder {
     }
 
     /// Sets a function that is called, on the driver thread, with the payload of a callback's
-    /// panic. The function may drop the timer whose callback panicked; its own panics are ignored.
-    /// A program built with `panic = "abort"` ends instead, without calling the function.
+    /// panic. The function is allowed to drop the timer whose callback panicked; its own panics are
+    /// ignored. A program built with `panic = "abort"` ends instead, without calling the function.
     pub fn on_panic(
         mut self,
         reporter: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static,
@@ -204,7 +204,8 @@ impl Builder {
     /// Sets the limit above which a callback counts as slow, if
     /// [`time_callbacks`](Self::time_callbacks) is set, and the lateness above which an expiry
     /// counts as overdue; 100 ms by default. An expiry is overdue because another callback or a
-    /// busy CPU has delayed its driver. With the feature `tracing` both emit warnings.
+    /// busy CPU has delayed its driver. With the feature `tracing`, slow callbacks and overdue
+    /// expiries emit warnings.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
         self.setup.slow_after = Ns::from_duration(limit);
         self

@@ -1,4 +1,4 @@
-//! Timers on clocks that may be set, or that advance during a suspend: realtime and boottime.
+//! Timers on clocks that can be set, or that advance during a suspend: realtime and boottime.
 //!
 //! A deadline on another clock is converted to the timers' clock, by the current difference between
 //! the two. When the core fires the timer, the timer's own clock is read, so that the callback does
@@ -94,9 +94,9 @@ impl Timers {
         self.shared.clock_timers.watch.steps()
     }
 
-    /// Returns an error that names the system call whose refusal keeps the kernel from reporting
-    /// that a clock was set. Clock timers then check their clock once a second. Timers in an event
-    /// loop always do that, and return `None` here.
+    /// If the kernel cannot report that a clock was set, returns an error that names the system
+    /// call that it refused. In this case, clock timers check their clock once a second. Timers in
+    /// an event loop always do that, and return `None` here.
     pub fn clock_watch_fallback(&self) -> Option<io::Error> {
         self.shared.clock_timers.watch.refused().map(io::Error::from)
     }
@@ -138,7 +138,7 @@ impl ClockTimer {
         self.start_range(deadline, deadline)
     }
 
-    /// Arms or rearms the timer to fire anywhere in a window of its clock.
+    /// Arms or rearms the timer to fire at any time within a window on its clock.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl ClockTimer {
     }
 
     /// Arms the timer as [`start`](Self::start) does, if it is idle. If it is pending, its deadline
-    /// may move earlier, never later.
+    /// can move earlier, never later.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl ClockTimer {
         self.disarm(|| self.inner.timer.shutdown_sync())
     }
 
-    /// Returns `true` if the timer is armed. The answer may be out of date at once.
+    /// Returns `true` if the timer is armed. The answer can be out of date at once.
     pub fn is_pending(&self) -> bool {
         let is_forked_child = self.inner.timer.shared().is_forked_child();
         !is_forked_child
@@ -283,7 +283,7 @@ impl ClockTimer {
         started
     }
 
-    /// Cancels by `cancel`, and forgets the deadline, so that a clock change does not arm it.
+    /// Calls `cancel` and removes the deadline, so that no step of a clock arms the timer again.
     fn disarm<R>(&self, cancel: impl FnOnce() -> R) -> R {
         let is_forked_child = self.inner.timer.shared().is_forked_child();
         if !is_forked_child {
@@ -291,7 +291,7 @@ impl ClockTimer {
         }
         let found = cancel();
         if !is_forked_child {
-            // A callback that ran during the cancel may have stored a new deadline. Remove it,
+            // A callback that ran during the cancel can have stored a new deadline. Remove it,
             // unless the timer is armed again or its callback is still running.
             let mut state = locked(&self.inner.state.armed);
             if !self.inner.timer.is_active() {

@@ -53,7 +53,7 @@
 //! # Dropping
 //!
 //! Dropping such a timer cancels it and waits until its callback has returned. Inside the timer's
-//! own callback the drop does not wait: the callback outlives its timer, and may drop the last
+//! own callback the drop does not wait: the callback outlives its timer, and can drop the last
 //! reference to the struct that its timer belongs to. Inside another callback the drop does wait.
 //! Such a wait would never end if each of two callbacks drops the other's timer, or if the timer's
 //! callback waits for a [`CallbackLock`](crate::callback::CallbackLock) that the caller holds: then

@@ -97,7 +97,7 @@ impl<W> EventLoopDriver<W> {
         (next != Ns::NEVER).then_some(next.into())
     }
 
-    /// Returns how long the loop may wait from now; `None` if there is no limit until a timer is
+    /// Returns how long the loop can wait from now; `None` if there is no limit until a timer is
     /// armed. Round it up, because a loop that wakes early finds no timer due.
     pub fn timeout(&mut self) -> Option<Duration> {
         let next = self.next_event()?;

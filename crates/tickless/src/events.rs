@@ -7,7 +7,7 @@
 //! | `INFO` | a base went offline or online |
 //! | `TRACE` | armed, cancelled, fired |
 //!
-//! All have the target `tickless`. A subscriber may run any code, and may itself use timers, so
+//! All have the target `tickless`. A subscriber can run any code, and can use timers itself, so
 //! events are emitted while no lock is held. A driver calls the subscriber as if it were part of
 //! the timer's callback: dropping a timer there does not wait, and a panic of the subscriber counts
 //! as a panic of the callback.
@@ -24,7 +24,7 @@ macro_rules! event {
         tracing::event!(
             target: "tickless", tracing::Level::$level, $($field = $value,)* $message
         );
-        // Uses the values without evaluating them: the compiler warns of unused variables.
+        // Mentions the values without evaluating them, so that no variable counts as unused.
         #[cfg(not(feature = "tracing"))]
         let _ = || {
             $(let _ = &$value;)*

@@ -48,7 +48,7 @@
 //! - A future that has completed is ready again whenever it is polled.
 //! - A duration counts from the call that creates the future. The first poll arms the timer.
 //! - A leaked future (`mem::forget`) keeps its memory and its timers' drivers alive.
-//! - A future may move from one runtime to another: its timer wakes the task that polled it last.
+//! - A future can move from one runtime to another: its timer wakes the task that polled it last.
 //! - In the child of a fork, futures of the parent never become ready. New futures do.
 //! - If the system refuses threads for the timers of the process, each poll reads the clock and
 //!   wakes its task immediately: the future completes in time, but keeps a CPU busy.

@@ -1,4 +1,4 @@
-//! A mutex that callbacks may lock: a synchronous cancel, which waits for a callback, returns an
+//! A mutex for callbacks to lock: a synchronous cancel, which waits for a callback, returns an
 //! error if its caller holds the mutex that the callback needs.
 
 use crate::platform::locked::locked;
@@ -73,10 +73,10 @@ impl<T: ?Sized> CallbackLock<T> {
         Guard { holder: &self.holder, guard }
     }
 
-    /// Waits for the lock, and enters the wait where a cancel looks for deadlocks.
+    /// Waits for the lock, and records the wait in the table in which cancels find deadlocks.
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
-        // The thread that holds the lock may itself wait, in a synchronous cancel, for the callback
+        // The thread that holds the lock can itself wait, in a synchronous cancel, for the callback
         // that runs on this thread. Enter this wait in the table of all waits, so that the holder's
         // cancel detects the deadlock and returns an error; `lock` cannot return one.
         let entered = waits::enter_lock(&self.holder);

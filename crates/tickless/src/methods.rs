@@ -1,12 +1,12 @@
 //! The methods that [`Timeout`](crate::Timeout) and [`HrTimer`](crate::HrTimer) share.
 
-/// Adds the methods that both types of timers share. The type must have a field `timer` of type
+/// Adds the methods that `Timeout` and `HrTimer` share. The type must have a field `timer` of type
 /// `Owned`, and the functions `around(timer)`, `window(deadline)` and `options(pending)`.
 macro_rules! timer_methods {
     ($type:ident, $link:ident $(, #[$inline:meta])?) => {
         impl $type {
-            /// Makes a handle from an `Owned` that is only lent. Neither may be dropped: the drop
-            /// would end the timer while its real owner still uses it.
+            /// Makes a handle from an `Owned` that is only lent. The caller must drop neither of
+            /// them: the drop would end the timer while its real owner still uses it.
             #[inline]
             pub(crate) fn lent(timer: ManuallyDrop<Owned<$link>>) -> ManuallyDrop<$type> {
                 ManuallyDrop::new($type::around(ManuallyDrop::into_inner(timer)))
@@ -14,7 +14,7 @@ macro_rules! timer_methods {
 
             /// Labels the timer. [`Timers::timer_list`](crate::Timers::timer_list) and
             /// [`leaks`](crate::Timers::leaks) show the label, or the type of the callback if there
-            /// is none. Takes a lock and may allocate, once.
+            /// is none. Takes a lock and can allocate, once.
             pub fn labelled(self, label: &'static str) -> $type {
                 self.timer.set_label(label);
                 self
@@ -59,7 +59,7 @@ macro_rules! timer_methods {
                 self.timer.start(window, now, self.options(IfPending::Rearm))
             }
 
-            /// Arms the timer if it is idle. If it is pending, its deadline may move earlier, never
+            /// Arms the timer if it is idle. If it is pending, its deadline can move earlier, never
             /// later.
             ///
             /// # Errors
@@ -75,8 +75,8 @@ macro_rules! timer_methods {
             /// Cancels the timer without waiting for its callback. Takes no lock if the timer is
             /// idle.
             ///
-            /// [`Cancel::Running`] means that the callback may still be running, and may even rearm
-            /// the timer by [`Fired::restart`]. Where that matters, use
+            /// [`Cancel::Running`] means that the callback is perhaps still running, and can even
+            /// rearm the timer by [`Fired::restart`]. Where that matters, use
             /// [`cancel_sync`](Self::cancel_sync), or a flag that the callback checks.
             $(#[$inline])?
             pub fn cancel(&self) -> Cancel {
@@ -90,7 +90,7 @@ macro_rules! timer_methods {
             }
 
             /// Cancels the timer and waits until its callback is not running. Afterwards the caller
-            /// sees what the callback wrote, and may free what the callback uses. Returns what the
+            /// sees what the callback wrote, and can free what the callback uses. Returns what the
             /// call found: the timer pending, idle, or its callback running.
             ///
             /// If the callback is not running, this costs as much as [`cancel`](Self::cancel).
@@ -136,7 +136,7 @@ macro_rules! timer_methods {
                 self.timer.shutdown_sync()
             }
 
-            /// Returns `true` if the timer is armed. The answer may be out of date at once.
+            /// Returns `true` if the timer is armed. The answer can be out of date at once.
             pub fn is_pending(&self) -> bool {
                 self.timer.is_pending()
             }

@@ -6,10 +6,10 @@
 
 // An expiry requests the next period before it runs the callback, and the core arms the timer when
 // the callback has returned. A concurrent start takes precedence over that request (R9: a restart
-// yields to a concurrent arming). A `cancel` while the callback runs does not: the core still arms
-// the timer. So the handle and the callback share a `Run`, which stores the window of the expiry
-// that should come next, or none after a cancel. An expiry with another window is stale: it does
-// not run the callback.
+// yields to a concurrent arming). A `cancel` while the callback runs does not prevent that arming.
+// So the handle and the callback share a `Run`, which stores the window of the expiry that should
+// come next, or none after a cancel. An expiry with another window is stale: it does not run the
+// callback.
 //
 // A phase is chosen only when the timer is started (P2: phases are chosen once). The first expiry
 // has that phase, and each later one is a whole number of periods after it (P3: the phase stays).
@@ -103,14 +103,14 @@ impl Timers {
 }
 
 impl Periodic {
-    /// Makes a periodic timer of a precise one, whose callback must call [`pass`] with `run`.
+    /// Makes a periodic timer from a precise one, whose callback must call [`pass`] with `run`.
     pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
 
     /// Sets what happens to missed periods; the default is [`Missed::Skip`]. Takes a lock.
     pub fn missed(self, missed: Missed) -> Periodic {
-        // Do not lock the run in a forked child: a thread of the parent may have left it locked.
+        // Do not lock the run in a forked child: a thread of the parent can have left it locked.
         if !self.timer.shared().is_forked_child() {
             locked(&self.run).missed = missed;
         }
@@ -119,9 +119,9 @@ impl Periodic {
 
     /// Gives the timer a phase: [`start`](Periodic::start) chooses when in the period it expires,
     /// with regard to all timers that have this period and a phase, on any base. The timer keeps
-    /// this place until it is cancelled, dropped, or started with another period; it also keeps it
-    /// if its callback stops it. With [`Missed::Delay`] it expires at another place after it has
-    /// missed an expiry.
+    /// this place until it is cancelled, dropped, or started with another period; if its callback
+    /// stops the timer, it keeps the place. With [`Missed::Delay`] it expires at another place
+    /// after it has missed an expiry.
     pub fn phase(mut self, phase: Phase) -> Periodic {
         self.phase = Some(phase);
         self
@@ -141,12 +141,12 @@ impl Periodic {
 
     /// Starts or restarts the timer: it expires one period from now, then every period. With a
     /// phase it first expires at its place in the period, at most a period from now. Choosing the
-    /// place takes O(log n) for the n timers of this period, and may allocate.
+    /// place takes O(log n) for the n timers of this period, and can allocate.
     ///
     /// # Errors
     ///
-    /// [`PeriodError`] if the period is zero, the phase is not available with it, or the timer was
-    /// shut down.
+    /// [`PeriodError`] if the period is zero, the phase is not available with this period, or the
+    /// timer was shut down.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, period: Duration) -> Result<(), PeriodError> {
         let shared = self.timer.shared();
@@ -198,7 +198,7 @@ impl Periodic {
         self.start_with_slack(first, period, self.slack.to_duration())
     }
 
-    /// Starts at a given time instead of a phase, so it gives up a phase that it had.
+    /// Starts the timer at a given time, and frees its phase if it has one.
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start_with_slack(
         &self,
@@ -245,7 +245,7 @@ impl Periodic {
         locked(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())
     }
 
-    /// Gives a phase back, unless this is a forked child, which must not wait for the lock.
+    /// Frees a phase. Does nothing in a forked child, which must not wait for locks.
     fn leave_phase(&self, slot: Option<(Phase, PhaseSlot)>) {
         let shared = self.timer.shared();
         if let Some((_, slot)) = slot.filter(|_| !shared.is_forked_child()) {
@@ -319,7 +319,7 @@ impl Periodic {
         was_stopped
     }
 
-    /// Returns what a cancel found, which is idle if the period had been stopped before.
+    /// Returns the result of a cancel, which is idle if the timer had been stopped before.
     #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
     fn cancel_result(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
@@ -331,7 +331,7 @@ impl Periodic {
     }
 
     /// Returns `true` if the next expiry is armed, which it is not while the callback runs. The
-    /// answer may be out of date at once.
+    /// answer can be out of date at once.
     pub fn is_pending(&self) -> bool {
         !self.timer.shared().is_forked_child()
             && locked(&self.run).expected.is_some()
@@ -348,7 +348,8 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // Do not lock the run in a forked child, nor after `give_back`, when its memory is gone.
+        // Do not lock the run in a forked child, nor after `give_back`, when the run's memory is
+        // gone.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
             let slot = locked(&self.run).slot.take();
             self.leave_phase(slot);

@@ -1,6 +1,6 @@
 //! Settings that replace a mechanism of this library by the older mechanism of the Linux kernel, so
 //! that studies, benches and tests of this project can compare them. Requires the feature `policy`.
-//! It is not part of the public interface, and may change with any version.
+//! It is not part of the public interface, and can change with any version.
 
 use crate::builder::Builder;
 use tickless_core::bases::WheelEvents;
@@ -9,7 +9,7 @@ pub use tickless_core::bases::{Deferral, Scan};
 pub use tickless_core::queues::wheel::PushOut;
 pub use tickless_core::rearm::Policy;
 
-/// The protocols between threads, generic over their words, for the simulated machine.
+/// The protocols between threads, generic over their atomic words, for the simulated machine.
 #[doc(hidden)]
 pub mod protocols {
     pub use crate::platform::bias::{BarrierCost, Barriers, Bias, ThreadSlot};
@@ -21,7 +21,7 @@ pub mod protocols {
 #[doc(hidden)]
 impl Builder {
     /// Sets whether the event device is programmed again when the timer that it is armed for is
-    /// removed: always, never, or only by a cancel.
+    /// removed: always, never, or only if a cancel removes it.
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.setup.core.policy = policy;
         self

@@ -10,9 +10,9 @@ use tickless_core::time::{Instant, Ns};
 
 impl Timers {
     /// Returns the timers of this process, which [`future`](crate::future) uses too: a base for
-    /// each CPU that the process may use, each with a driver thread once it is used. The first call
-    /// starts them, which blocks for about a millisecond; they run until the process ends. For a
-    /// separate set, see [`builder`](Timers::builder).
+    /// each CPU that the process is allowed to use, each with a driver thread once it is used. The
+    /// first call starts them, which blocks for about a millisecond; they run until the process
+    /// ends. For a separate set, see [`builder`](Timers::builder).
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 //! Timers in memory that the caller owns, called slots. The C interface is built on this. It is not
-//! a public interface: it may change with any version. Creating a timer allocates nothing, takes no
+//! a public interface: it can change with any version. Creating a timer allocates nothing, takes no
 //! lock and makes no system call. Before the caller drops a timer or frees its slot, it calls
 //! `give_back`.
 
@@ -32,7 +32,7 @@ pub struct PeriodSlot<F> {
     run: Mutex<Run>,
 }
 
-/// What the core calls for a periodic timer in a slot: updates its `Run` and calls the callback.
+/// What the core calls for a periodic timer in a slot: updates `run` and calls the callback.
 #[derive(Debug)]
 struct Beat<F> {
     run: NonNull<Mutex<Run>>,
@@ -47,8 +47,8 @@ impl<F: Copy> Clone for Beat<F> {
 
 impl<F: Copy> Copy for Beat<F> {}
 
-/// A callback of a timer in a slot. The library calls a copy of it, on any thread, so the slot may
-/// be freed inside the callback.
+/// A callback of a timer in a slot. The library calls a copy of the callback, on any thread, so the
+/// callback is allowed to free the slot.
 pub trait OnFired: Copy + Send + Sync + 'static {
     fn fired(self, fired: &mut Fired<'_>);
 }
@@ -77,7 +77,7 @@ impl<F: OnFired> Callback for Beat<F> {
 /// - The slot is valid for writes. Until `give_back` of the returned timer has succeeded, it is not
 ///   moved, freed or used in any other way.
 /// - `give_back` is called before the timer is dropped.
-/// - The callback may be called on any thread.
+/// - It is sound to call the callback on any thread.
 pub unsafe fn timeout<F: OnFired>(
     timers: &Timers,
     slot: NonNull<CoarseSlot<F>>,
@@ -124,7 +124,7 @@ pub unsafe fn periodic<F: OnFired>(
 }
 
 // A slot is freed without dropping its mutex. This checks that a mutex owns no memory on Linux. On
-// other systems it may own allocated memory, which each freed slot leaks.
+// other systems a mutex can own allocated memory, which each freed slot leaks.
 #[cfg(linux_platform)]
 const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is not dropped");
 

@@ -1,4 +1,4 @@
-//! Coarse timers, for timeouts: a program may arm millions of them, of which few fire.
+//! Coarse timers, for timeouts: a program can arm millions of them, of which few fire.
 
 use crate::methods::timer_methods;
 use crate::platform::host::WheelLink;
@@ -20,7 +20,7 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 /// a tick (1 ms by default). Moving the deadline of a pending timeout to a later time ("pushing
 /// out") takes no lock; all other operations take one uncontended lock. No operation allocates.
 /// Arming makes a system call only if the base's driver sleeps past the new deadline. A timeout
-/// that is pushed out, from any CPU, stays on its base; the driver may wake once at the old
+/// that is pushed out, from any CPU, stays on its base; the driver perhaps wakes once at the old
 /// deadline.
 ///
 /// Dropping a timer cancels it and waits until its callback has returned. A drop inside any
@@ -81,13 +81,13 @@ impl Timeout {
     /// were armed: one that is shut down, or pinned to a base that does not exist, is skipped.
     ///
     /// For programs that handle events in batches, with very many timers: the memory of later
-    /// timers is fetched while earlier ones are armed. With 64 of a million at random, this takes
-    /// about half as long as arming one by one.
+    /// timers is fetched while earlier ones are armed. For 64 random ones of a million timers, this
+    /// takes about half as long as arming them one by one.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_many(now: Instant, armings: &[(&Timeout, Duration)]) -> usize {
         let mut armed = 0;
         for (nth, &(timeout, after)) in armings.iter().enumerate() {
-            // The timer is found through its handle, so the handle is fetched still earlier.
+            // Reading a timer's address needs its handle, so fetch the handle even earlier.
             if let Some(&(ahead, _)) = armings.get(nth + 2 * PREFETCH_DISTANCE) {
                 prefetch_at(ahead);
             }

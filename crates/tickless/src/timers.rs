@@ -41,8 +41,8 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Returns the current time on the clock that deadlines are on. Costs about 11 ns if that is
-    /// the CPU's time stamp counter.
+    /// Returns the current time on the clock that deadlines refer to. Costs about 11 ns if that
+    /// clock is the CPU's time stamp counter.
     #[inline]
     pub fn now(&self) -> Instant {
         self.shared.now().into()
@@ -53,21 +53,22 @@ impl Timers {
         self.shared.bases.platform().clock.source()
     }
 
-    /// Returns why the timers use the system's clock instead of the CPU's counter, from the start
-    /// or since that became unsteady; `None` if they do not, or if the program chose the clock.
+    /// Returns why the timers use the system's clock, not the CPU's counter, from the start or
+    /// since the counter became unsteady. `None` if they use the counter, or the program chose the
+    /// clock.
     pub fn clock_fallback(&self) -> Option<Fallback> {
         self.shared.bases.platform().clock.fallback()
     }
 
     /// Returns how many running timers have this `period` and a [`Phase`](crate::periodic::Phase).
-    /// Takes a lock, O(log n).
+    /// Takes a lock. O(log n) for n timers with phases.
     pub fn phase_count(&self, period: Duration) -> usize {
         self.phases_of(period).map_or(0, |view| view.timers)
     }
 
     /// Returns the longest gap between two successive expiries of the timers that
     /// [`phase_count`](Timers::phase_count) counts, rounded up to a nanosecond; `None` if there are
-    /// no such timers. Takes a lock, O(log n).
+    /// no such timers. Takes a lock. O(log n) for n timers with phases.
     pub fn phase_gap(&self, period: Duration) -> Option<Duration> {
         Some(self.phases_of(period)?.gap_max)
     }
@@ -93,7 +94,7 @@ impl Timers {
         Ok(moved)
     }
 
-    /// Puts a base into use again. Timers that are armed later may go to it; others do not return.
+    /// Puts a base into use again. New armings can go to it; timers that have left do not return.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! The timers of tokio's runtimes, and the choice of timers by the context in which a caller runs.
 //!
-//! Each runtime has one set of timers with one base, and a timerfd in tokio's reactor, which fires
-//! them. While the program moves the runtime's clock (`tokio::time::pause`), a task fires them
-//! instead. It waits in a sleep of tokio's, so that tokio advances its clock to the deadlines of
-//! these timers, too. `use_tokio_sleep` chooses such a sleep on a running clock.
+//! Each runtime has one set of timers with one base. A timerfd in tokio's reactor fires them. While
+//! the program moves the runtime's clock (`tokio::time::pause`), a task fires them instead. The
+//! task waits in a sleep of tokio's, so tokio advances its clock to the deadlines of these timers,
+//! too. `use_tokio_sleep` chooses such a sleep on a running clock.
 //!
 //! The task owns the set; other references last no longer than a call. When the runtime shuts down,
 //! it drops the task, and all pending timers of the set fire, as those of tokio do.
@@ -213,13 +213,13 @@ pub(crate) fn entered() -> Option<VirtualTime> {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // Guards may be dropped in any order.
+        // Guards can be dropped in any order.
         let left = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
             let at = entered.iter().rposition(|time| time.is_same(&self.time));
             at.map(|at| entered.remove(at))
         });
-        // Drop `left` outside of the borrow: dropping the last clone of a clock may run user code.
+        // Drop `left` outside of the borrow: dropping the last clone of a clock can run user code.
         drop(left);
     }
 }

@@ -167,8 +167,8 @@ impl VirtualTime {
         self.inner.clock.now().into()
     }
 
-    /// Returns when the next timer expires; `None` if no timer is pending, or only deferrable ones.
-    /// For a timeout beyond the wheel's range this may be an earlier time, at which the timeout
+    /// Returns when the next timer expires; `None` if no timer is pending except deferrable ones.
+    /// For a timeout beyond the wheel's range this can be an earlier time, at which the timeout
     /// does not fire but only moves to another bucket.
     pub fn next_event(&self) -> Option<Instant> {
         if self.is_forked_child() {
@@ -214,7 +214,7 @@ impl VirtualTime {
     }
 
     /// Advances the clock to the next expiry and fires every timer that is due then. Returns
-    /// `false` if no timer is pending, or only deferrable ones.
+    /// `false` if no timer is pending except deferrable ones.
     pub fn advance_to_next(&self) -> bool {
         let Some(mut moving) = self.begin_moving() else {
             let next = self.next_event();
@@ -235,7 +235,7 @@ impl VirtualTime {
     }
 
     /// Returns the current time on one of the simulated clocks. Initially, boottime equals
-    /// [`now`](Self::now), and realtime is 2000-01-01 plus that.
+    /// [`now`](Self::now), and realtime is 2000-01-01 plus that time.
     pub fn now_on(&self, base: TimeBase) -> Instant {
         self.timers().now_on(base)
     }
@@ -259,7 +259,7 @@ impl VirtualTime {
         self.step_clocks(&clocks, by);
     }
 
-    /// Sets clocks forwards or backwards, and fires the timers that are due by that.
+    /// Sets clocks forwards or backwards, and fires the timers that are due on the changed clocks.
     fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
         self.refuse_in_child();
         bases.iter().for_each(|&base| self.inner.clock.steps.step(base, by_ns));
@@ -277,7 +277,7 @@ impl VirtualTime {
         self.inner.first.shared.is_forked_child()
     }
 
-    /// Panics in a forked child: a thread of the parent may have left any lock locked there.
+    /// Panics in a forked child: threads of the parent have perhaps left locks locked there.
     fn refuse_in_child(&self) {
         assert!(
             !self.is_forked_child(),
@@ -285,9 +285,9 @@ impl VirtualTime {
         );
     }
 
-    /// Waits until no other thread advances the clock, and keeps others from doing so until the
-    /// result is dropped. Returns `None` inside a callback or a waker, whose thread already
-    /// advances the clock.
+    /// Waits until no other thread advances the clock, and keeps other threads from doing so until
+    /// the result is dropped. Returns `None` if the caller is a callback or a waker, whose thread
+    /// already advances the clock.
     fn begin_moving(&self) -> Option<Moving<'_>> {
         self.refuse_in_child();
         if self.moves_here() {
@@ -299,12 +299,12 @@ impl VirtualTime {
         Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
     }
 
-    /// Advances from expiry to expiry up to a time. Only sets the time if `moving` is `None`.
+    /// Advances from expiry to expiry up to a time. If `moving` is `None`, only sets the time.
     fn move_to(&self, to: Instant, moving: Option<Moving<'_>>) {
         let Some(mut moving) = moving else { return self.set(to) };
         self.expire(&mut moving);
         loop {
-            // A callback may have advanced the clock beyond `to`.
+            // A callback has perhaps advanced the clock beyond `to`.
             let limit = to.max(self.now());
             match self.next_event() {
                 Some(next) if next <= limit => {
@@ -314,7 +314,7 @@ impl VirtualTime {
                 _ => {
                     self.set(limit);
                     // Deferrable timers cause no event of their own, so they fire here if they are
-                    // due. Then repeat, because their callbacks may arm timers.
+                    // due. Then repeat, because their callbacks perhaps arm timers.
                     if self.expire(&mut moving) == 0 {
                         return;
                     }
@@ -368,8 +368,8 @@ impl Drop for VirtualTime {
             shuffle.report_panic();
         }
         if self.is_forked_child() {
-            // Another thread of the parent may have left the state half changed. So the child keeps
-            // one reference forever, and never frees the state.
+            // Another thread of the parent has perhaps left the state half changed. So the child
+            // keeps one reference forever, and never frees the state.
             std::mem::forget(Arc::clone(&self.inner));
         }
     }

@@ -1,6 +1,6 @@
-//! Computes the changes between two result files. A figure (one measured or computed number) counts
-//! as changed if its two values are farther apart than its two spreads are wide together. The
-//! spread is the range of repeated measurements.
+//! Computes the changes between two result files. A figure is one measured or computed number. Its
+//! spread is the range of repeated measurements. A figure counts as changed if its two values are
+//! farther apart than the widths of its two spreads together.
 
 use super::results::{Figure, Results};
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub(super) enum Verdict {
 
 /// Returns whether a larger value of a figure is worse: true for a cost, such as a time, a count of
 /// operations, or a share of a CPU; false for an amount of work done, an evenness, or a distance;
-/// `None` for a figure of which neither is worse, such as a ratio of two others.
+/// `None` if neither a larger nor a smaller value is worse, such as for a ratio of two others.
 fn is_cost(figure: &str, unit: &str) -> Option<bool> {
     match unit {
         "jobs/min" | "reads/s" | "least/most" => Some(false),
@@ -50,7 +50,7 @@ pub struct Comparison {
 }
 
 impl Change {
-    /// Compares a figure of two results. It has changed if the two ranges cannot overlap.
+    /// Compares a figure of two results. A change counts if it exceeds the sum of both spreads.
     fn of(name: &str, unit: &str, a: Figure, b: Figure) -> Change {
         let verdict = match (b.value - a.value).abs() > (a.high - a.low) + (b.high - b.low) {
             false => Verdict::Same,
@@ -66,8 +66,8 @@ impl Change {
         Change { figure: name.to_string(), unit: unit.to_string(), a, b, percent, verdict }
     }
 
-    /// Returns the key by which changes are sorted: changes first, the largest of them first, then
-    /// the figures that are uncertain or unchanged. A change from 0 to another value is largest.
+    /// Returns the sort key: changed figures come first, the largest change before the others, then
+    /// uncertain and then unchanged ones. A change from 0 to another value is the largest.
     fn rank(&self) -> (u8, f64) {
         let class = match self.verdict {
             Verdict::Grew | Verdict::Shrank => 0,
@@ -96,7 +96,7 @@ impl Change {
     }
 }
 
-/// Compares all figures of two results, sorted by the importance of the change.
+/// Compares all figures of two results. The most important changes come first.
 pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison {
     let both = a.figures.iter().filter_map(|(name, (unit, one))| {
         let (_, other) = b.figures.get(name)?;
@@ -146,7 +146,7 @@ mod tests {
         assert!(!unsure.is_worse_by(0.0) && unsure.rank() > of(low, high).rank());
     }
 
-    /// Live figures of few repetitions are uncertain, however far apart. Simulated ones are exact.
+    /// Goal: a live figure of few repetitions has no verdict. A simulated figure always has one.
     #[test]
     fn figures_with_few_repetitions_have_no_verdict() {
         let verdict = |role: &str, repetitions: u64| {

@@ -13,14 +13,15 @@ pub(super) struct Figure {
     pub(super) value: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// Whether another value of this figure shows a change: it is a count or a simulated figure,
-    /// which the same input always gives, or it has at least [`REPETITIONS_MIN`] repetitions.
+    /// Whether two different values of this figure show a change: it is a count or a simulated
+    /// figure, which the same input always gives, or it has at least [`REPETITIONS_MIN`]
+    /// repetitions.
     #[serde(skip)]
     pub(super) is_certain: bool,
 }
 
-/// With fewer repetitions, the spread of a figure says too little. Of two groups of four values of
-/// one distribution, all of one group are above all of the other in one case of 35.
+/// With fewer repetitions, the spread of a figure says too little. If two groups of four values
+/// come from one distribution, the two groups do not overlap in one case of 35.
 const REPETITIONS_MIN: u64 = 4;
 
 impl Figure {
@@ -98,7 +99,7 @@ fn report(document: &Value) -> Found {
     elements(&document["studies"]).flat_map(of).collect()
 }
 
-/// Reads the figures of a study. A live one is only certain with several repetitions.
+/// Reads the figures of a study. A live figure is only certain if it was measured several times.
 fn study(result: &Value, prefix: &str) -> Found {
     let cell = |cell: &Value| {
         let number = |key: &str| cell[key].as_f64();

@@ -49,8 +49,8 @@ fn failure(error: RecordError) -> Failure {
 }
 
 impl Breaking {
-    /// Starts to record the kernel. The returned hook stops the recording at the first wakeup that
-    /// is late by more than `above`.
+    /// Starts to record the kernel. The returned `Break` stops the recording and the measurement at
+    /// the first wakeup that is late by more than `above`.
     pub(super) fn start(above: Duration, path: &Path) -> Result<(Breaking, Arc<Break>), Failure> {
         let tracefs = Tracefs::find().map_err(failure)?;
         let output = Output::open(path)?;
@@ -63,7 +63,7 @@ impl Breaking {
         Ok((Breaking { above, output, path: path.into(), recording }, at_break))
     }
 
-    /// Writes the trace if a wakeup was too late (`sample`), and explains that wakeup from it.
+    /// Ends a measurement. If a wakeup was too late (`sample`), writes the trace and explains it.
     pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, Failure> {
         let Breaking { above, output, path, recording } = self;
         let Some(Sample { thread, deadline, now }) = sample else {

@@ -12,7 +12,7 @@ pub struct Limit {
     at_most: Duration,
 }
 
-/// The name of a figure, and the figure of a sleeper in nanoseconds, if it woke.
+/// The name of a figure, and a function that reads it, in ns; `None` if the sleeper never woke.
 type Figure = (&'static str, fn(&Row) -> Option<f64>);
 
 const FIGURES: [Figure; 6] = [
@@ -45,8 +45,8 @@ impl Limit {
         })
     }
 
-    /// Returns the reason if the bound cannot be checked because these results lack its figure, and
-    /// otherwise `None`.
+    /// Returns why the bound cannot be checked: these results lack its figure. Returns `None` if it
+    /// can be checked.
     pub fn unknown(&self, rows: &[&Row]) -> Option<String> {
         let mut rows = rows.iter().filter(|row| self.is_for(row)).peekable();
         if rows.peek().is_none() {

@@ -227,7 +227,7 @@ impl LatencyArgs {
             (duration, _) => duration,
         };
         let interval = Duration::from_micros(self.interval);
-        // Each turn starts new threads, so it should have at least 200 wakeups.
+        // Each turn starts new threads, so each turn should have at least 200 wakeups.
         let by_time = duration.map(|duration| duration.as_nanos() / interval.as_nanos());
         let wakeups = by_time.unwrap_or(u128::MAX).min(self.loops.unwrap_or(u64::MAX).into());
         let most = (wakeups / 200).clamp(1, TURNS_MAX.into()) as u32;

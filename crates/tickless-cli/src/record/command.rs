@@ -33,8 +33,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Installs signal handlers: from here on SIGINT, SIGTERM and SIGHUP end the recording, and not
-    /// the program. Call this before the kernel's tracing is changed, so that it is restored.
+    /// Installs signal handlers: from now on SIGINT, SIGTERM and SIGHUP end the recording, not the
+    /// program. Call this before changing the kernel's tracing, or a signal can leave it changed.
     pub(crate) fn new() -> Waiting {
         let (tell, happened) = channel();
         let signal = tell.clone();
@@ -74,8 +74,8 @@ impl Waiting {
         loop {
             match self.happened.recv() {
                 Ok(Happened::Signal) => {
-                    // Ignore errors: the command may have ended already, because a terminal sends
-                    // Ctrl-C to the command too.
+                    // Ignore errors: perhaps the command has ended already, because a terminal
+                    // sends Ctrl-C to the command too.
                     let _ = kill(pid, signal);
                     signal = Signal::SIGKILL;
                 }

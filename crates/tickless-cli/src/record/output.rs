@@ -15,7 +15,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the file before the recording, so that a file that cannot be written is reported now.
+    /// Opens the file before the recording begins, to report early if it cannot be written.
     pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
         let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
@@ -48,7 +48,7 @@ impl Output {
         })
     }
 
-    /// Lets `write` replace the file's content. It gets the file itself, without buffer and gzip.
+    /// Calls `write` to replace the file's content. `write` gets the file without buffer or gzip.
     pub(crate) fn replace_file(
         self,
         write: impl FnOnce(&File) -> Result<(), RecordError>,
@@ -65,7 +65,7 @@ impl Output {
     }
 }
 
-/// Succeeds if the file does not exist or is empty.
+/// Returns an error if the file has content, which must not be overwritten.
 pub(crate) fn may_overwrite(path: &Path) -> Result<(), Failure> {
     let has_content = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
     if !has_content {

@@ -36,8 +36,8 @@ impl Results for [Summary] {
     }
 }
 
-/// Returns how many timers were armed and expired, and the writes of timer devices, recorded and
-/// under each policy.
+/// Returns how many timers were armed and how many expired, and the number of device writes: the
+/// recorded one, and the one under each policy.
 fn counts(Summary { trace, operations, policies, .. }: &Summary) -> Vec<Option<u64>> {
     let counts = [Some(operations.start), Some(operations.expire), trace.recorded.device_writes];
     counts.into_iter().chain(policies.iter().map(|result| Some(result.device_writes))).collect()

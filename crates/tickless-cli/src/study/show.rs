@@ -91,10 +91,10 @@ const ROLES: [(Role, &str); 4] = [
         "Implied (these follow from the parameters by a formula; they prove nothing either):",
     ),
     (Role::Predicted, "Predicted (nothing was set for these):"),
-    (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
+    (Role::Live, "Live (measured now; \"published\" is the authors' figure, of theirs):"),
 ];
 
-/// Writes medians as a table, with as many columns as fit a line. A figure's name has its unit.
+/// Writes the medians of figures as tables, each with as many columns as fit. Headers have units.
 fn grid(rows: &Grid<'_>, out: &mut dyn Write) -> io::Result<()> {
     let text = |cell: &Cell| format!("{}{}", figure(cell.value), verdict(cell));
     let name = |cell: &Cell| cell.id.rsplit('.').next().unwrap_or_default().replace('_', " ");
@@ -132,7 +132,7 @@ fn grid(rows: &Grid<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a table of results (*cells*). Results whose names have the same beginning are grouped
-/// below it. Columns that would be empty are left out.
+/// below a row with that beginning. Columns that would be empty are left out.
 fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     let has_published = cells.iter().any(|cell| cell.published.is_some());
     let has_bands = cells.iter().any(|cell| !wanted(cell).is_empty());

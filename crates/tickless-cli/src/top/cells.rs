@@ -14,7 +14,7 @@ pub(super) fn header(by: By) -> Vec<&'static str> {
     header
 }
 
-/// Returns the index of the first column with numbers.
+/// Returns the index of the first column with numbers. The columns before it have names.
 pub(super) fn numbers_from(by: By) -> usize {
     match by {
         By::Process => 1,
@@ -52,15 +52,15 @@ pub(super) fn total(table: &Table, by: By) -> Vec<String> {
     cells
 }
 
-/// Returns the command line of a process; `None` if it has ended. A program may write anything
-/// there: control characters could command the terminal.
+/// Returns the command line of a process; `None` if there is none. A program can write anything
+/// into its command line, so control characters, which could command the terminal, are replaced.
 pub(super) fn command(pid: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|it| !it.is_empty())?;
     let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
     Some(line.chars().map(|c| if c.is_control() { '?' } else { c }).collect())
 }
 
-/// Formats a period, with the number of timers that have it, and a mark if some expire together.
+/// Formats a period: its length, how many timers have it, and a mark if some expire together.
 fn period(Period { period_ns, timers, meeting }: &Period) -> String {
     let many = if *timers > 1 { format!("x{timers}") } else { String::new() };
     let meet = if *meeting > 0 { "!" } else { "" };

@@ -133,7 +133,7 @@ impl TopArgs {
     }
 }
 
-/// Waits for an interval, and reads from the counters often enough to lose nothing.
+/// Waits for an interval. Polls the counters in that time, to lose no event.
 fn pass(waiting: &Waiting, counting: &mut Ebpf, interval: Duration) -> End {
     let end = Instant::now() + interval;
     loop {

@@ -32,8 +32,8 @@ impl Screen {
         Screen { view, before, after: None, is_frozen: false, is_typing: false, scrolled: 0 }
     }
 
-    /// Shows what was counted between the previous snapshot and this one. Ignored while the screen
-    /// is frozen; the first table after that covers the whole time since.
+    /// Shows what was counted between the previous snapshot and this one. Does nothing while the
+    /// screen is frozen: the first table after a freeze includes the time of the freeze.
     pub(super) fn show(&mut self, snapshot: Snapshot) {
         if self.is_frozen {
             return;
@@ -50,7 +50,7 @@ impl Screen {
         Some(table)
     }
 
-    /// Does what a key stands for. Breaks if that ends the program.
+    /// Performs the action of a key. Returns `Break` if the key ends the program.
     pub(super) fn key(&mut self, key: &Key) -> ControlFlow<()> {
         if matches!(key, Key::CtrlC) {
             return ControlFlow::Break(());

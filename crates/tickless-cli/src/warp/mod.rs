@@ -202,7 +202,7 @@ impl Results for Waits<'_> {
     }
 }
 
-/// Chooses the exit status as shells and `env` do: 127 if the program is not found.
+/// Chooses the exit status as shells and `env` do, such as 127 if the program was not found.
 fn failure(error: WarpError) -> Failure {
     let status = match &error {
         WarpError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound => 127,

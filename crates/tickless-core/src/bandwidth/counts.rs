@@ -16,7 +16,7 @@ pub struct Counts {
     pub expired: u128,
     /// The number of refills.
     pub refills: u64,
-    /// The number of periods in which no refill ran, because the next one ran late.
+    /// The number of periods without a refill: a late refill in a later one added their quota.
     pub missed: u64,
     /// The number of times that a member had to wait.
     pub throttled: u64,

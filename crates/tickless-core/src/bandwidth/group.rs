@@ -19,18 +19,18 @@ pub struct Group {
     settings: Settings,
     /// When the next refill is due.
     next: Ns,
-    /// The amount that members may take. Negative if members have left in debt.
+    /// The amount that members can take. Negative if members have left the group in debt.
     pool: i128,
     /// The sum of all members' balances.
     lent: i128,
     members: Vec<Slot>,
     free: Vec<u32>,
-    /// The waiting members, oldest first. May contain members that have left.
+    /// The waiting members, oldest first. Can contain members that have left the group.
     waiting: VecDeque<MemberId>,
     /// How many members in `waiting` have left.
     stale: usize,
     batch_left: u32,
-    /// When the next batch of waiting members may be released, after all of the current batch.
+    /// The time at which the next batch can be released; used once `batch_left` is 0.
     batch_at: Ns,
     /// The amount that callers could take without a lock when [`Group::open`] was last called.
     opened: u64,
@@ -61,7 +61,7 @@ enum State {
 /// The result of [`Group::ask`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grant {
-    /// The member may continue, and spend this amount before it asks again.
+    /// The member can continue, and spend this amount before it asks again.
     Run(u64),
     /// The member must wait until [`Group::pop_released`] returns it.
     Wait,
@@ -76,7 +76,7 @@ pub enum AskError {
         /// The largest amount that can be asked for.
         most: u64,
     },
-    /// This member has left.
+    /// This member has left the group.
     Left,
 }
 
@@ -139,7 +139,7 @@ impl Group {
         self.pool
     }
 
-    /// Adds a member with a balance of zero. May allocate.
+    /// Adds a member with a balance of zero. Can allocate.
     pub fn join(&mut self) -> MemberId {
         let place = self.free.pop().unwrap_or_else(|| {
             self.members.push(Slot { generation: 0, balance: 0, state: State::Free });
@@ -150,7 +150,7 @@ impl Group {
         MemberId { place, generation: slot.generation }
     }
 
-    /// Records that a member has used an amount, which may be more than its balance.
+    /// Records that a member has used an amount, which can be more than its balance.
     pub fn charge(&mut self, id: MemberId, used: u64) {
         let Some(slot) = self.slot(id) else { return };
         slot.balance -= i128::from(used);
@@ -168,9 +168,9 @@ impl Group {
         self.expire_excess();
     }
 
-    /// Asks for the amount `want`, or 1 if `want` is 0, on behalf of a member. If a slice is more
-    /// than `want`, the member gets a slice. A member that must wait joins the queue; asking again
-    /// while it waits changes nothing.
+    /// Asks for the amount `want`, or 1 if `want` is 0, on behalf of a member. If the settings'
+    /// slice is more than `want`, the member gets a slice. A member that must wait joins the queue;
+    /// asking again while it waits changes nothing.
     pub fn ask(&mut self, id: MemberId, want: u64, now: Ns) -> Result<Grant, AskError> {
         let most = self.settings.most();
         let slot = self.slot(id).ok_or(AskError::Left)?;
@@ -229,8 +229,8 @@ impl Group {
     }
 
     /// Lets callers take amounts from `permits` without the group's lock until the next refill. If
-    /// a member waits, they can take nothing. Until [`close`](Group::close) is called, no other
-    /// method of the group may be called.
+    /// a member waits, they can take nothing. The caller must call [`close`](Group::close) before
+    /// it calls any other method of the group.
     pub fn open<W: Word>(&mut self, permits: &Permits<W>) {
         let is_free = self.waiting() == 0;
         // The cast is exact: the pool holds at most the capacity, which is at most `AMOUNT_MAX`.
@@ -249,7 +249,7 @@ impl Group {
     }
 
     /// Moves a member's balance above `keep` back to the pool. Call it when the member is about to
-    /// stop working. Afterwards, call [`pop_released`](Group::pop_released): the pool may have
+    /// stop working. Afterwards, call [`pop_released`](Group::pop_released): the pool perhaps has
     /// enough for waiting members.
     pub fn rest(&mut self, id: MemberId, keep: u64) {
         let Some(slot) = self.slot(id) else { return };
@@ -260,8 +260,8 @@ impl Group {
         self.expire_excess();
     }
 
-    /// Removes a member, which may be waiting. The pool takes over its balance or its debt.
-    /// Afterwards, call [`pop_released`](Group::pop_released): it may release waiting members.
+    /// Removes a member, which can be waiting. The pool takes over its balance or its debt.
+    /// Afterwards, call [`pop_released`](Group::pop_released): it can release waiting members.
     pub fn leave(&mut self, id: MemberId) {
         let Some(slot) = self.slot(id) else { return };
         let (balance, state) = (slot.balance, slot.state);
@@ -285,8 +285,9 @@ impl Group {
         self.counts.expired += over.unsigned_abs();
     }
 
-    /// Moves a slice (the amount that members take at a time), or `want` if that is more, from the
-    /// pool to a member, as far as the pool has it. Returns the member's balance if it is enough.
+    /// Moves a slice (the amount that members take at a time), or `want` if that is more, to a
+    /// member, or as much of it as the pool has. Returns the member's balance if that is at least
+    /// `want`.
     fn lend(&mut self, id: MemberId, want: u64) -> Option<u64> {
         let fill = i128::from(want.max(self.settings.slice));
         let pool = self.pool;

@@ -24,7 +24,7 @@
 //!
 //! # Cost
 //!
-//! Every operation takes O(1), amortised where a waiting member has left. Joining and waiting may
+//! Every operation takes O(1), amortised if waiting members have left. Joining and waiting can
 //! allocate; charging, refilling and releasing do not.
 
 mod counts;

@@ -5,7 +5,7 @@ use crate::time::Ns;
 /// The shortest period: 100 us. With a shorter one, most of the time would go into refills.
 pub const PERIOD_MIN: Ns = Ns::from_us(100);
 
-/// The longest period: 18 years, so that many refills are within the range of the clock.
+/// The longest period: 18 years. The range of the clock, 584 years, is 32 such periods.
 pub const PERIOD_LIMIT: Ns = Ns(u64::MAX >> 5);
 
 /// Moves `next`, the time of the next refill, beyond `now` by whole periods. Returns the number of
@@ -16,8 +16,8 @@ pub(crate) fn pass_refills(next: &mut Ns, period: Ns, now: Ns) -> u64 {
     periods
 }
 
-/// Returns the time of the refill that brings the sum to `missing`, if the first refill is at
-/// `next` and each adds `quota`. Returns `now` if nothing is missing.
+/// Returns the time of the refill after which at least `missing` has been added, if the first
+/// refill is at `next` and each adds `quota`. Returns `now` if nothing is missing.
 pub(crate) fn refilled_at(missing: i128, quota: u64, next: Ns, period: Ns, now: Ns) -> Ns {
     let refills = missing.max(0).unsigned_abs().div_ceil(u128::from(quota));
     match u64::try_from(refills).unwrap_or(u64::MAX) {

@@ -24,8 +24,8 @@
 //!
 //! # A refill races with a caller
 //!
-//! A caller that has read the word before a refill fails to exchange it if the refill has set it
-//! to another value, and tries again. If the refill has set the same value again, the exchange
+//! A caller that has read the word before a refill cannot exchange it if the refill has set it to
+//! another value: the caller tries again. If the refill has set the same value again, the exchange
 //! succeeds, which is correct: the word is what the pool holds at that moment. It is also correct
 //! to read the clock before a refill and to take permits after it; they count for the later period.
 
@@ -57,7 +57,7 @@ pub enum Take {
     Taken,
     /// Too few permits are left until the next refill, or members wait for permits.
     Refused,
-    /// Not decided without a lock: take the group's lock and ask the group for the permits.
+    /// The permit word cannot decide: the caller must take the group's lock and ask the group.
     AskGroup,
 }
 
@@ -89,7 +89,7 @@ impl<W: Word> Permits<W> {
     }
 
     /// Returns the number of permits that can be taken at `now`, for permits without a group. Other
-    /// callers may take some of them at the same time.
+    /// callers can take some of them at the same time.
     pub fn available(&self, settings: &Settings, now: Ns) -> u64 {
         let until = Ns(self.until.load(RELAXED));
         refilled(self.word.load(RELAXED) >> 1, until, settings, now).0
@@ -119,8 +119,8 @@ impl<W: Word> Permits<W> {
             if amount > word >> 1 {
                 return Take::Refused;
             }
-            // The exchange may succeed although a new period has begun. That is correct: the new
-            // period ends later than the one whose end was checked above.
+            // The exchange can succeed although a new period has begun. That is correct: `now` is
+            // before the end of the old period, so it is before the end of the new one, too.
             match self.word.compare_exchange(word, word - (amount << 1), RELAXED, RELAXED) {
                 Ok(_) => return Take::Taken,
                 Err(found) => word = found,
@@ -129,8 +129,8 @@ impl<W: Word> Permits<W> {
         Take::AskGroup
     }
 
-    /// Opens `word`: callers may take `left` permits from it while their clock shows less than
-    /// `until`. The caller of this holds the group's lock, and the word is closed.
+    /// Opens `word`: callers can take `left` permits from it while their clock shows less than
+    /// `until`. The thread that calls `open` holds the group's lock and has closed the word.
     pub(crate) fn open(&self, left: u64, until: Ns) {
         // Release: pairs with the Acquire in `take`, and publishes that the word was closed.
         self.until.store(until.0, Ordering::Release);

@@ -5,7 +5,7 @@ use crate::time::Ns;
 use core::fmt;
 use core::time::Duration;
 
-/// How much a group may use, and how members get it.
+/// How much a group can use, and how members get it.
 ///
 /// The caller chooses the unit of amounts: nanoseconds of CPU time, or permits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ impl Release {
 /// The largest sum of quota and extra.
 pub const AMOUNT_MAX: u64 = 1 << 58;
 
-/// Why a bandwidth group was not started: its [`Settings`] are refused, or its refill timer is.
+/// Why a bandwidth group was not started: bad [`Settings`], or a refill timer that cannot run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum BandwidthError {
@@ -61,7 +61,7 @@ pub enum BandwidthError {
         /// The amount that a member takes at a time.
         slice: u64,
     },
-    /// The quota is more CPU time than the machine has: it would never throttle.
+    /// The quota is more CPU time than the machine has in a period: no worker would ever wait.
     QuotaAboveMachine {
         /// The amount that each refill adds.
         quota: u64,

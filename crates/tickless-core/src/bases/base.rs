@@ -9,9 +9,9 @@
 //!
 //! - Lock order: one base's lock at a time. To move a timer, a thread marks it as migrating under
 //!   the old lock, unlocks, and takes the new lock.
-//! - A timer whose callback runs stays on its base when it is rearmed (X2), so that checking one
-//!   base shows whether the callback runs, and it never overlaps itself.
-//! - No callback or system call is made, no thread woken and no memory allocated under a lock,
+//! - A timer whose callback runs stays on its base when it is rearmed (X2). So a check of one base
+//!   shows whether the callback runs, and the callback never overlaps itself.
+//! - Under a lock, no callback or system call is made, no thread is woken and no memory allocated,
 //!   except for programming the event device.
 //! - A thread moves or checks at most [`HOLDING`](super::HOLDING) timers while it holds a lock
 //!   (W8). If there are more, it unlocks and continues later; until then the remaining timers stay
@@ -35,8 +35,8 @@ use once_cell::race::OnceBox;
 /// All bases, one a CPU.
 pub struct Bases<P: Platform> {
     platform: P,
-    /// A base, 84 KiB, is created when it is first used: on a machine with many CPUs a program may
-    /// use only some. The memory then belongs to the NUMA node of the CPU that uses it.
+    /// A base (84 KiB) is created at its first use: on a machine with many CPUs a program often
+    /// uses only some bases. The memory then belongs to the NUMA node of the CPU that uses it.
     bases: Box<[OnceBox<Base<P>>]>,
     settings: Settings,
     /// The time at which the clock of each base's wheel begins.
@@ -69,14 +69,14 @@ pub(crate) struct BaseState {
     pub(crate) deferred: Deferred,
     pub(crate) counts: BaseCounts,
     pub(crate) late: Late,
-    /// The most timers that a thread has moved or checked while it held the lock.
+    /// The largest number of timers that a thread has moved or checked while it held the lock.
     longest_holding: usize,
     /// Whether a canceller waits for a callback of this base to return, or a runner (which executes
-    /// callbacks) must pause when its current callback has returned. Checked then.
+    /// callbacks) must pause. Each runner checks this after each of its callbacks.
     pub(crate) has_waiters: bool,
     /// A bit for each runner (handler or expiry thread) that must pause after its callback.
     pub(crate) pauses: u8,
-    /// Whether timers may be armed on this base. If not, only timers that run on it may be (X2).
+    /// Whether timers can be armed on this base. If not, only timers that run on it can be (X2).
     pub(crate) is_online: bool,
     /// Whether the base is online, has no expiry thread, and its event device fires for coarse
     /// timers, too. One flag for all three, so that every start makes one check.
@@ -96,7 +96,7 @@ pub struct BaseCounts {
     pub cancelled: u64,
     /// Armings that fired.
     pub fired: u64,
-    /// Timers that came from another base: armed on this one, or moved when that went offline.
+    /// Timers that came from another base: armed on this one, or moved when that base went offline.
     pub migrated: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct BaseCounts {
 pub struct Late {
     /// Coarse timers. Includes the wheel's rounding: up to 13 % of the time to the deadline.
     pub coarse: Histogram,
-    /// Precise timers. Measured from the soft ends of their windows, so it includes their slack.
+    /// Precise timers. Counts from the start of the window, so it includes the window's length.
     pub precise: Histogram,
 }
 
@@ -148,7 +148,7 @@ pub struct BaseView {
     pub earliest: Instant,
     /// When the event device is armed to fire; [`Instant::NEVER`] if it is not armed.
     pub armed: Instant,
-    /// Whether timers may be armed on the base.
+    /// Whether timers can be armed on the base.
     pub is_online: bool,
     /// Armings, cancels, expiries and moves.
     pub counts: BaseCounts,
@@ -161,8 +161,8 @@ pub struct BaseView {
     /// How often a timer was moved to another bucket when its bucket came due, because its deadline
     /// had been moved later (pushed out) or is beyond the wheel's reach.
     pub relocated: u64,
-    /// The most timers that a thread has moved or checked while it held the base's lock: at most
-    /// [`HOLDING`](super::HOLDING).
+    /// The largest number of timers that a thread has moved or checked while it held the base's
+    /// lock: at most [`HOLDING`](super::HOLDING).
     pub longest_holding: usize,
 }
 
@@ -242,7 +242,7 @@ impl<P: Platform> Bases<P> {
         Bases { platform, bases, settings, beginning, defers, push_out_is_lazy, least, online }
     }
 
-    /// Returns whether a timer that is moved to a later deadline may stay where it is.
+    /// Returns whether a pending coarse timer stays on its list when it gets a later deadline.
     #[inline]
     pub fn pushes_out_lazily(&self) -> bool {
         self.push_out_is_lazy
@@ -328,8 +328,8 @@ impl<P: Platform> Bases<P> {
 
     /// Takes the lock that guards a timer. Waits while the timer is migrating. A timer that was
     /// never armed is claimed for the base `first`, if one is given: it is migrating until it is
-    /// armed, so that other threads never see it idle in between (R10). Returns `None` for such a
-    /// timer without `first`, or if it was shut down.
+    /// armed, so other threads never see it idle in between (R10). Returns `None` if the timer was
+    /// never armed, and either `first` is `None` or the timer was shut down.
     pub(crate) fn lock_timer<L: Link>(
         &self,
         timer: TimerRef<P, L>,
@@ -337,7 +337,7 @@ impl<P: Platform> Bases<P> {
     ) -> Option<Locked<'_, P>> {
         let mut round = 0;
         loop {
-            // Acquire: pairs with the Release of the thread that moved the timer here.
+            // Acquire: pairs with the Release of the thread that moved the timer to this base.
             let life = timer.life(Ordering::Acquire);
             if !life.is_migrating() {
                 let Some(cpu) = life.base() else {
@@ -353,8 +353,8 @@ impl<P: Platform> Bases<P> {
                     continue;
                 };
                 let state = self.base(cpu).state.lock();
-                // The word is read again under the lock: if it still names this base, it does not
-                // change until the lock is released.
+                // The word is read again under the lock: if the word still names this base, it does
+                // not change until the lock is released.
                 if timer.life(Ordering::Relaxed) == life {
                     return Some((cpu, state, life));
                 }
@@ -365,8 +365,8 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Takes a pending timer off its base; does nothing to a timer that is not pending. If this is
-    /// another CPU's base, that CPU's event device is not programmed; it may fire early and find
-    /// nothing due (R3).
+    /// another CPU's base, that CPU's event device is not programmed; the device can then fire
+    /// early and find nothing due (R3).
     pub(crate) fn take_out<L: Family<P>>(
         &self,
         cpu: CpuId,
@@ -426,5 +426,5 @@ pub(crate) type Locked<'a, P> = (CpuId, Guard<'a, P>, Life);
 
 /// A coarse timer: at most 13 % late, cheap to arm, cancel and push out.
 pub type CoarseTimer<P> = Timer<P, WheelLink<<P as Platform>::Word>>;
-/// A high-resolution timer with a window in which it may fire.
+/// A high-resolution timer with a window: from its start the timer can fire, at its end it must.
 pub type RangedTimer<P> = Timer<P, QueueLink>;

@@ -18,7 +18,7 @@ impl<P: Platform> Bases<P> {
             return next;
         }
         // Continue even if `next` is `NEVER`: a bucket whose end is beyond the range of `Ns` never
-        // comes due, but the deadlines of its timers may be within the range.
+        // comes due, but the deadlines of its timers are possibly within the range.
         let Some(base) = self.used_base(cpu) else { return Ns::NEVER };
         let mut state = base.state.lock();
         next.min(state.queues.wheel.earliest_deadline(deadline_of::<P>))
@@ -35,7 +35,7 @@ pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
             break;
         }
     }
-    // `earliest_deadline` ignores deferrable timers, so the loop moved none. Move those due now.
+    // `earliest_deadline` ignores deferrable timers: move those that are due and still in a bucket.
     wheel.gather(now, deadline_of::<P>);
 }
 

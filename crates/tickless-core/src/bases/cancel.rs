@@ -13,7 +13,7 @@
 //! whose callback does not run, `disarm_slow` for all others.
 //!
 //! `docs/dev/contract.md` has the guarantees, under "Cancel". A callback that frees its timer
-//! detaches itself first, so that a later timer at the same address is not taken for it.
+//! detaches itself first, so a later timer at this address is not mistaken for the freed one.
 //!
 //! X6 (a wait that could never end is refused) needs the wait graph, which only the caller has: see
 //! [`cancel_sync_unless`](Bases::cancel_sync_unless).
@@ -58,7 +58,7 @@ pub struct Occupied {
 /// How a synchronous cancel waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// The canceller checks about a hundred times whether the callback has returned, for a few us.
+    /// For a few microseconds, the canceller checks about 100 times if the callback has returned.
     Spinning,
     /// It sleeps until the callback has returned.
     Parked,
@@ -71,7 +71,7 @@ struct Found {
     /// The timer's base; `None` for a timer that was never armed.
     cpu: Option<CpuId>,
     life: Life,
-    /// The timer was armed, or a thread tried to arm it while it was being cancelled.
+    /// Whether the timer was armed, or a thread tried to arm it while it was being cancelled.
     was_armed: bool,
 }
 
@@ -104,17 +104,17 @@ impl<P: Platform> Bases<P> {
     /// Cancels a timer and waits until its callback runs nowhere (X1). Returns what it found first.
     ///
     /// If the callback is not running, this costs as much as [`cancel`](Bases::cancel). Neither
-    /// that callback nor a thread for which it waits may call this, because the wait would not end:
-    /// see [`cancel_sync_unless`](Bases::cancel_sync_unless).
+    /// that callback nor a thread for which it waits is allowed to call this, because the wait
+    /// would not end: see [`cancel_sync_unless`](Bases::cancel_sync_unless).
     pub fn cancel_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         let Ok(found) = self.cancel_sync_unless(timer, |_| Ok::<(), Infallible>(()));
         found
     }
 
-    /// [`cancel_sync`](Bases::cancel_sync) for callers that may be in a callback. Calls `refuse`
-    /// before it spins and before it sleeps to wait for the callback. If `refuse` returns an error,
-    /// this call returns the error and does not wait: the timer has been cancelled, but its
-    /// callback is still running, and the timer can be armed again at once. `refuse` is called
+    /// [`cancel_sync`](Bases::cancel_sync) for callers that are possibly in a callback. Calls
+    /// `refuse` before it spins and before it sleeps to wait for the callback. If `refuse` returns
+    /// an error, this call returns the error and does not wait: the timer has been cancelled, but
+    /// its callback is still running, and the timer can be armed again at once. `refuse` is called
     /// again whenever a callback ends on the same base, and after
     /// [`recheck_waits`](Bases::recheck_waits).
     #[inline]
@@ -128,8 +128,8 @@ impl<P: Platform> Bases<P> {
 
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless) for a timer that is never armed while its
     /// callback runs, by that callback or by others. The callback of such a timer does not run
-    /// while the timer is pending, so a pending one is cancelled without checking that. Returns
-    /// `None` if the timer had been armed again; it has been cancelled all the same.
+    /// while the timer is pending, so a pending one is cancelled without a check for a callback.
+    /// Returns `None` if the timer was armed during its callback after all; it is cancelled then.
     #[inline]
     pub fn cancel_single_shot<L: Family<P>, E>(
         &self,
@@ -148,13 +148,13 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Shuts a timer down and waits until its callback runs nowhere; the callback must not call
-    /// this function. Then the timer may be freed.
+    /// this function. After that the timer can be freed.
     pub fn shutdown_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         let Ok(found) = self.shutdown_sync_unless(timer, |_| Ok::<(), Infallible>(()));
         found
     }
 
-    /// [`shutdown_sync`](Bases::shutdown_sync) for callers that may be in a callback; see
+    /// [`shutdown_sync`](Bases::shutdown_sync) for callers that are possibly in a callback; see
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless). The timer is shut down even if `refuse`
     /// returns an error.
     pub fn shutdown_sync_unless<L: Family<P>, E>(
@@ -166,7 +166,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Returns whether the timer is pending or its callback is running. Returns `true` while the
-    /// timer moves to another base (R10). A `true` may be out of date at once.
+    /// timer moves to another base (R10). A `true` can be out of date at once.
     pub fn is_active<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         loop {
             // Acquire: pairs with the Release in `set_life`. A base records a callback as running
@@ -176,7 +176,7 @@ impl<P: Platform> Bases<P> {
                 return true;
             }
             let Some(cpu) = life.base() else { return false };
-            // Acquire: a callback that ends may restart its timer. A thread that sees that the
+            // Acquire: a callback that ends can restart its timer. A thread that sees that the
             // callback has ended also sees the state that the restart wrote; then the comparison
             // below fails, and the loop reads the state again.
             if self.base(cpu).running.has(timer.address(), Ordering::Acquire) {
@@ -188,7 +188,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Returns whether the timer is pending. The answer may be out of date at once.
+    /// Returns whether the timer is pending. The answer can be out of date at once.
     pub fn is_pending<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         let life = timer.life(Ordering::Acquire);
         life.is_pending() || life.is_migrating()
@@ -202,10 +202,10 @@ impl<P: Platform> Bases<P> {
         life.base().is_some_and(runs)
     }
 
-    /// Detaches the running callback of a timer from that timer, whose memory may be used for
-    /// another timer from here on: [`is_running`](Bases::is_running) is false, and no cancel waits.
-    /// Only this very callback may call it, after it has shut its timer down; see
-    /// [`TimerRef::new`]. Takes no lock.
+    /// Detaches the running callback of a timer from that timer. From then on the timer's memory
+    /// can be used for another timer: [`is_running`](Bases::is_running) is false, and no cancel
+    /// waits. Only this very callback is allowed to call it, after it has shut down or cancelled
+    /// its timer; see [`TimerRef::new`]. Takes no lock.
     pub fn detach<L: Family<P>>(&self, timer: TimerRef<P, L>) {
         // Relaxed: a running timer stays on its base (X2), which this thread has seen.
         if let Some(cpu) = timer.life(Ordering::Relaxed).base() {
@@ -235,8 +235,8 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Disarms a pending timer whose callback does not run, if the policy lets the device keep its
-    /// deadline, as in nearly every cancel. Otherwise returns `None` and changes nothing.
+    /// Disarms a pending timer whose callback does not run, if the policy is that removals do not
+    /// program the device, as in nearly every cancel. Otherwise returns `None` and changes nothing.
     // Always inlined: a call would cost the C interface 29 of the 130 instructions of a cancel.
     #[inline(always)]
     fn disarm_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Option<()> {
@@ -277,7 +277,7 @@ impl<P: Platform> Bases<P> {
         if is_done { Found::NOTHING } else { self.disarm_locked(timer, operation) }
     }
 
-    /// Takes a timer off its list under its base's lock, unless the operation must not (a try).
+    /// Takes a timer off its list under its base's lock, unless a `TryCancel` finds it running.
     fn disarm_locked<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
         let Some((cpu, mut state, life)) = self.lock_timer(timer, None) else {
             return Found::NOTHING;
@@ -310,7 +310,7 @@ impl<P: Platform> Bases<P> {
         operation: Operation,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
-        // The older mechanism, kept for comparison, waits on all bases, whatever the timer's state.
+        // An older way, kept for comparison, waits on all bases, whatever the timer's state.
         let checks_all = self.settings().scan == Scan::AllBases;
         let found = match self.disarm_fast(timer, operation) {
             Some(()) if !checks_all => return Ok(Cancel::Pending),

@@ -35,8 +35,8 @@ impl<P: Platform> Bases<P> {
             let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
             expect(timer.word(), Lane::Queued, FiresIn::Thread);
             // `max`: a timer beyond the wheel's reach is put into another bucket when its bucket
-            // comes due, before its deadline. The device may fire later than that, but not after
-            // the deadline.
+            // comes due, before its deadline. The device is allowed to fire after that, but not
+            // after the deadline.
             needed = needed.min(queues.wheel.due_at(node).max(timer.node().deadline()));
         }
         for (queue, fires_in) in

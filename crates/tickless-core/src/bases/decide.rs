@@ -1,8 +1,8 @@
-//! What an operation does to a timer: decided here, carried out by `start`, `cancel` and `expiry`.
+//! Decides what an operation does to a timer; `start`, `cancel` and `expiry` carry that out.
 //!
 //! A decision depends on the timer's state, on the operation, and on what the lock of the timer's
 //! base shows ([`Seen`]). Whether a callback runs is recorded in the base, not in the timer's
-//! state. "Refuse once" counts the arming as made and cancelled; later armings may succeed. "One
+//! state. "Refuse once" counts the arming as made and cancelled; later armings can succeed. "One
 //! more waits" counts another canceller that waits for the callback:
 //!
 //! | operation | shut down | idle | pending | callback runs | runs, being cancelled |
@@ -12,7 +12,7 @@
 //! | cancel | idle | idle | idle | idle | idle, still being cancelled |
 //! | try cancel | idle | idle | idle | keep | keep |
 //! | cancel and wait | idle | idle | idle | idle, one more waits | idle, one more waits |
-//! | cancel single shot | idle | idle | idle, unchecked (X8) | idle, one more waits | the same |
+//! | single-shot cancel | idle | idle | idle, unchecked (X8) | idle, one more waits | likewise |
 //! | shut down | shut | shut | shut | shut | shut |
 
 use crate::state::Life;
@@ -25,7 +25,7 @@ pub enum IfPending {
     Rearm,
     /// Rearms the timer only if its deadline moves earlier (Linux's `timer_reduce`).
     Reduce,
-    /// Leaves the timer as it is: a callback that arms its own timer does not undo another start.
+    /// Leaves the timer as it is. So a callback that arms its timer undoes no other thread's start.
     Leave,
 }
 
@@ -134,8 +134,8 @@ mod tests {
         let off = |life: Life| Disarm(life.idle());
         let waits = |life: Life| Disarm(life.idle().with_canceller());
         let shut = |life: Life| Disarm(life.idle().shut());
-        // What the five cancelling operations do if the callback does not run, and if it does. For
-        // a pending timer, `CancelSingleShot` does not check it: its caller passes `false`.
+        // What the five cancelling operations do if the callback does not run, and if it does. (For
+        // a pending timer, the caller of `CancelSingleShot` passes `false` without checking this.)
         let idle = |life| [off(life), off(life), off(life), off(life), shut(life)];
         let runs = |life| [off(life), Keep, waits(life), waits(life), shut(life)];
         let row = |starts: [Action; 4], cancels: [Action; 5]| {

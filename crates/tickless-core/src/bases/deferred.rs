@@ -24,8 +24,8 @@
 //!
 //! After the last batch the device fires once more, when the patience has passed, and finds nothing
 //! due. Avoiding this event would take a write to the device for every batch. On the host, whose
-//! device is a sleeping thread, that write would itself cause the wakeup that it is to avoid. The
-//! event happens at most once in each period of patience, and not if another event comes first.
+//! device is a sleeping thread, that write would itself cause a wakeup, and save nothing. The event
+//! happens at most once in each period of patience, and not if another event comes first.
 
 use super::base::{Base, BaseState, Bases};
 pub use super::expiry::Collected;
@@ -84,7 +84,7 @@ impl<P: Platform> Bases<P> {
     /// its expiry thread. A woken expiry thread calls this. Returns how many timers have fired.
     ///
     /// Each runner executes one call at a time: a second call for the same runner returns 0 at
-    /// once. Callbacks run without a lock and may use the bases. If a callback panics, its timer is
+    /// once. Callbacks run without a lock and can use the bases. If a callback panics, its timer is
     /// idle, the base is left as after a return of this function, and the panic continues in the
     /// caller, which must call the function again.
     pub fn fire(
@@ -112,8 +112,8 @@ impl<P: Platform> Bases<P> {
             (state, in_pass) = self.pass(cpu, runner, Share::Thread, state, now, batch);
             fired += in_pass;
             now = self.platform().now();
-            // A timer that is due and has not fired waits for its own callback, which another
-            // runner executes. That runner fires it.
+            // If this pass fired nothing, a timer that is still due waits for its own previous
+            // callback. The runner that executes that callback will fire the timer.
             if in_pass == 0 || thread_next(&state.queues) > now {
                 break;
             }
@@ -143,7 +143,7 @@ impl<P: Platform> Bases<P> {
         if !deferred.is_active() {
             self.refresh(self.base(cpu), state);
         }
-        // Callbacks that restarted their timers have not updated the device: do it for all of them.
+        // Callbacks that restarted timers have not updated the device: update it once for all.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, || now);
         self.carry_out(cpu, rearm)
@@ -178,7 +178,7 @@ impl<P: Platform> Bases<P> {
         state.for_device::<L>(life, due)
     }
 
-    /// Notes when the expiry thread has something to do, if this timer is its earliest one.
+    /// Stores when the expiry thread's next timer is due, if this timer is now the first of these.
     #[inline(never)]
     fn expect_deferred<L: Family<P>>(
         &self,
@@ -194,7 +194,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Corrects the stored due time of the expiry thread's next timer, which may be too early.
+    /// Corrects the stored due time of the expiry thread's next timer, which is too early at times.
     pub(crate) fn refresh(&self, base: &Base<P>, state: &mut BaseState) {
         if state.deferred.plain {
             return;

@@ -7,9 +7,9 @@ use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
-    /// Checks the event device of another base. If it should have fired more than `grace` ago, this
-    /// kicks its CPU, which fires what is due and programs the device again, and counts a lost
-    /// event ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)). Returns whether it did.
+    /// Checks another base's event device. If it should have fired more than `grace` ago, kicks its
+    /// CPU, which then fires what is due, programs the device again, and counts a lost event
+    /// ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)). Returns whether it was overdue.
     ///
     /// To bound the delay after a lost event (R13), each CPU's tick calls this for the next CPU.
     /// `grace` should be longer than the usual delay of events, so that an event that is only late

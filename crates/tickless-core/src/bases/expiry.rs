@@ -43,8 +43,8 @@ pub trait Batch<P: Platform> {
     /// Runs a timer's callback.
     fn run(&mut self, firing: &Firing<P>) -> CallbackResult;
 
-    /// Called without a lock after a callback that has called [`Bases::pause_after`]. May use the
-    /// bases. Must not unwind.
+    /// Called without a lock after a callback that has called [`Bases::pause_after`]. It can use
+    /// the bases, and must not unwind.
     fn pause(&mut self);
 }
 
@@ -73,15 +73,15 @@ struct Pass<'a, P: Platform> {
 /// handler or batch, and programs the device (R6).
 struct Unwinding<'a, 'b, P: Platform>(&'b Pass<'a, P>);
 
-/// How many pushed-out timers, whose deadline is later than their bucket's, the handler moves to
-/// other buckets at most before it unlocks. It moves only one if another thread waits for the
+/// The most timers that the handler moves to other buckets before it unlocks, because they were
+/// pushed out to a deadline after their bucket. It moves only one if another thread waits for the
 /// lock. Each move costs a cache miss or two.
 const MOVES: usize = 4;
 
 /// The result of a search for a due timer.
 enum Taken<P: Platform> {
     Due(Due<P>),
-    /// The lock has been held for long enough. There may be more due timers.
+    /// The lock has been held for long enough. More timers are perhaps due.
     Enough,
     Nothing,
 }
@@ -103,7 +103,7 @@ pub struct Collected {
 
 impl<P: Platform> Bases<P> {
     /// Handles an event of `cpu`'s device: fires all timers that are due, then arms the device for
-    /// the next one. `run` is called without a lock and may use the bases. If expiry is deferred,
+    /// the next one. `run` is called without a lock and can use the bases. If expiry is deferred,
     /// this also does the work of the expiry thread.
     ///
     /// A base has one handler at a time: a second one, from another thread or inside a callback,
@@ -147,8 +147,8 @@ impl<P: Platform> Bases<P> {
             let expired = Expired { fired, next: state.device.armed() };
             return Collected { expired, call };
         }
-        // Read under the lock: while this handler waited for it, another thread may have advanced
-        // the wheel to a later time.
+        // Read under the lock: while this handler waited for it, another thread has possibly
+        // advanced the wheel to a later time.
         let mut now = self.platform().now();
         state.device.enter(now);
         let rearm = loop {
@@ -158,7 +158,7 @@ impl<P: Platform> Bases<P> {
             passes += 1;
             now = self.platform().now();
             if share == Share::Handler {
-                // Collect in every pass, not only in the last: a pass may take longer than
+                // Collect in every pass, not only in the last: a pass can take longer than
                 // `Settings::patience`, after which a stuck thread is replaced.
                 call = call.and(self.collect_due(&mut state, now));
             }
@@ -208,7 +208,7 @@ impl<P: Platform> Bases<P> {
                 }
                 Taken::Nothing => break,
             };
-            // One branch for each kind of timer (coarse or precise), so that it is checked once.
+            // One branch for each kind of timer (coarse or precise), to check the kind only once.
             state = match due {
                 Due::Coarse(timer, deadline) => {
                     let window = Window::at(deadline);
@@ -240,7 +240,7 @@ impl<P: Platform> Bases<P> {
     ) -> Guard<'a, P> {
         let &mut Pass { runner, share, base, .. } = pass;
         if share == Share::Thread && base.running.has_in_another(timer.address(), runner) {
-            // Another runner still executes the timer's previous callback: put it back until later.
+            // Another runner executes the timer's last callback: keep the timer for later.
             enqueue(timer, &mut state, firing.window, &firing);
             return state;
         }
@@ -311,9 +311,9 @@ impl<P: Platform> Bases<P> {
         let after_unlock = if share == Share::Thread {
             self.end_batch(cpu, &mut state, runner, fired, now)
         } else {
-            // The handler may have asked for a wakeup of the expiry thread. Its caller, which would
-            // carry that out, unwinds with the panic. Forget the request, so that the device fires
-            // again for the timers of that thread.
+            // The handler has possibly requested a wakeup of the expiry thread. The handler's
+            // caller would carry that out, but it unwinds with the panic. So forget the request,
+            // and let the device fire again for the timers of that thread.
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, fired, now);
@@ -323,7 +323,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Wakes the cancellers that wait for a callback of this base; each checks whether the callback
-    /// that it waits for has returned. Then pauses, if this runner's callback has requested it.
+    /// that it waits for has returned. Then calls `pause` if this runner's callback asked for that.
     #[cold]
     fn end_waits<'a>(
         &'a self,
@@ -437,7 +437,7 @@ impl<P: Platform> Bases<P> {
 
 struct BaseDeadlines<'a, P: Platform> {
     base: &'a Base<P>,
-    /// How many more timers may be moved before the lock is given up.
+    /// How many more timers can be moved before the lock is given up.
     moves_left: usize,
 }
 
@@ -447,7 +447,7 @@ impl<P: Platform> Deadlines for BaseDeadlines<'_, P> {
         TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().close_by(by)
     }
 
-    // Each move counts. If another thread waits for the lock, this was the last one.
+    // Counts the move. If another thread waits for the lock, this move was the last one.
     fn moved(&mut self, node: WheelRef, held: Held) {
         let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
         timer.set_life(timer.life(Ordering::Relaxed).held(held));
@@ -473,7 +473,7 @@ fn begin<P: Platform, L: Family<P>>(timer: TimerRef<P, L>, base: &Base<P>, runne
     timer.set_life(timer.life(Ordering::Relaxed).idle());
 }
 
-/// Rearms a timer as its callback requested. Leaves the device to the runner's end (R5).
+/// Rearms a timer as its callback requested. The runner programs the device when it ends (R5).
 fn restart<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,

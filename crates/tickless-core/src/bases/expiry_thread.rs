@@ -23,7 +23,7 @@ pub enum Call {
 
 impl Call {
     /// Combines the calls of two passes into one. A call of the thread must not be lost, but a call
-    /// of the rescuer (the second thread) may be: the need for it is checked again later.
+    /// of the rescuer (the second thread) can be: the need for it is checked again later.
     pub(crate) fn and(self, later: Call) -> Call {
         match (self, later) {
             (Call::Thread, _) | (_, Call::Nobody) => self,
@@ -76,8 +76,8 @@ pub(crate) struct Deferred {
     pub(super) called: bool,
     /// The runners that are firing: a bit for each [`Runner`].
     pub(super) at_work: u8,
-    /// From this time on, a handler that finds the expiry thread's timers due checks if it is
-    /// stuck.
+    /// From this time on, a handler that finds timers of the expiry thread due checks whether that
+    /// thread is stuck.
     check_at: Ns,
     /// How many callbacks had returned at the last check for a stuck thread. If the next check
     /// finds the same number, it takes the thread for stuck.

@@ -22,9 +22,9 @@ pub struct Queues {
 /// When and where a timer should fire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// The time from which the timer may fire, and the time at which it must.
+    /// The time from which the timer is allowed to fire, and the time at which it must.
     pub window: Window,
-    /// Whether it keeps a CPU awake.
+    /// Whether it wakes an idle CPU.
     pub wakes: Wakes,
     /// Where a precise timer's callback runs.
     pub fires_in: FiresIn,
@@ -32,12 +32,12 @@ pub struct Arming {
 
 /// What a base does differently for the two families of timers.
 pub trait Family<P: Platform>: Link {
-    /// The part of a window that the family uses: both ends, or only the soft one. If the window
-    /// ends before it starts, its end is set to its start.
+    /// The part of a window that the family uses: by default both ends, for coarse timers only the
+    /// soft one. If the window ends before it starts, its end is set to its start.
     fn window(window: Window) -> Window {
         Window::new(window.soft, window.hard)
     }
-    /// The earliest time at which a timer with this window may be due.
+    /// The earliest time at which a timer with this window can be due.
     fn least_due(window: Window) -> Ns {
         window.hard
     }
@@ -176,8 +176,8 @@ impl<P: Platform> Family<P> for QueueLink {
 }
 
 /// For each level of a wheel with this tick: the shortest time from now to a deadline for which the
-/// wheel chooses that level or a coarser one. A timer is not pushed out to a nearer deadline
-/// without the lock, because it belongs on a finer level then.
+/// wheel chooses that level or a coarser one. For a nearer deadline, a timer is not pushed out
+/// without the lock, because the timer then belongs on a finer level.
 pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
     core::array::from_fn(|level| match level {
         0 => Ns::ZERO,

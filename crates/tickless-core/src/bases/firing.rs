@@ -1,4 +1,4 @@
-//! What a runner passes to a callback, and what the callback returns.
+//! What a runner (handler or expiry thread) passes to a callback, and what the callback returns.
 
 use crate::link::{Link, TimerRef};
 use crate::platform::Platform;
@@ -11,14 +11,14 @@ use core::ptr::NonNull;
 /// A timer that fires: what to run, and for which expiry.
 #[derive(Debug)]
 pub struct Firing<P: Platform> {
-    /// The timer's address. Only its owner knows whether it may be dereferenced.
+    /// The timer's address. Only the timer's owner knows whether it can be dereferenced.
     pub timer: NonNull<()>,
     /// What to run.
     pub task: P::Task,
     expiry: Expiry,
 }
 
-/// One expiry of a timer: everything that its callback may use.
+/// One expiry of a timer: everything that its callback can use.
 #[derive(Debug)]
 pub struct Expiry {
     /// The window with which the timer was armed. For a coarse timer both ends are the deadline.
@@ -47,7 +47,7 @@ impl<P: Platform> Deref for Firing<P> {
 /// What a callback requests for its timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallbackResult {
-    /// Nothing. The timer may have been freed.
+    /// Nothing. The timer has possibly been freed.
     Done,
     /// Restart the timer with this window; it stays deferrable, or not, as before. Does nothing if
     /// another thread has armed the timer (R9) or shut it down.
@@ -72,7 +72,7 @@ impl<P: Platform> Firing<P> {
 }
 
 impl Expiry {
-    /// Whether the timer wakes an idle CPU, which a deferrable one does not. A restart keeps this.
+    /// Whether the timer wakes an idle CPU: a deferrable one does not. A restart keeps this.
     #[inline]
     pub fn wakes(&self) -> Wakes {
         self.place.wakes()
@@ -82,8 +82,8 @@ impl Expiry {
     /// deadline as rounded by the wheel.
     #[inline]
     pub fn due(&self, tick: Tick) -> Ns {
-        // A timer that fires exactly at its deadline has left its bucket: `place` does not show
-        // that.
+        // `max`: if timers fire exactly at their deadlines, `place` has the time of the wheel's
+        // clock, which is before the deadline.
         self.place.due(tick).max(self.window.hard)
     }
 

@@ -1,11 +1,11 @@
 //! Bases that go offline and come back online (D8).
 //!
 //! When a base goes offline, its timers move to the next base that is online: pending timers, and
-//! those that have been collected but not fired. A timer whose callback runs there stays until the
-//! callback has returned, like any running timer (X2); if the timer has been rearmed by then, it
-//! moves. A timer that is armed on the offline base's CPU, or pinned to it, is armed on another
-//! base. Timers do not return by themselves when the base comes back; their next arming brings them
-//! back.
+//! those that were found due but have not fired. A timer whose callback runs on the offline base
+//! stays until the callback has returned, like any running timer (X2); if the timer has been
+//! rearmed by then, it moves. A timer that is armed on the offline base's CPU, or pinned to it, is
+//! armed on another base. Timers do not return by themselves when the base comes back; their next
+//! arming brings them back.
 //!
 //! Timers move one by one. The thread holds one lock at a time, and the timer is migrating in
 //! between: a cancel waits until the move has ended, and then finds the timer on its new base. So
@@ -49,7 +49,7 @@ impl<P: Platform> Bases<P> {
     /// if the base was offline already.
     ///
     /// Takes two locks for each timer, one after the other, and waits for no callback. A timer
-    /// whose callback runs there moves when the callback has returned.
+    /// whose callback runs on the base moves when the callback has returned.
     pub fn offline(&self, cpu: CpuId) -> Result<u64, OnlineError> {
         if cpu.index() >= self.count() {
             return Err(OnlineError::NoSuchBase(cpu));
@@ -77,7 +77,7 @@ impl<P: Platform> Bases<P> {
 
     /// Brings a base back online. Timers that have moved away return when they are next armed.
     ///
-    /// The base's event device may have been switched off, so its deadline counts as lost. This
+    /// The base's event device has possibly been switched off, so its deadline counts as lost. This
     /// programs the device for timers that have stayed on the base because their callbacks run
     /// there (X2).
     pub fn online(&self, cpu: CpuId) -> Result<(), OnlineError> {
@@ -104,7 +104,7 @@ impl<P: Platform> Bases<P> {
         Ok(())
     }
 
-    /// Moves all timers that may leave an offline base; stops if the base has come back online.
+    /// Moves the timers whose callback does not run to other bases; stops if `cpu` is online again.
     #[cold]
     pub(crate) fn evacuate(&self, cpu: CpuId) -> u64 {
         self.evacuate_family::<WheelLink<P::Word>>(cpu) + self.evacuate_family::<QueueLink>(cpu)

@@ -1,4 +1,4 @@
-//! Many bases, one for each CPU. A base has the timers that fire on its CPU; any CPU may arm them.
+//! Many bases, one for each CPU. A base has the timers that fire on its CPU; any CPU can arm them.
 //!
 //! The files from the bottom up; each mainly uses the files above it in this table.
 //!

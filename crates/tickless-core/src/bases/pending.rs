@@ -2,13 +2,13 @@
 //!
 //! Walking over a million timers under a base's lock would block the base for a tenth of a second.
 //! So a walk takes the lock for a slice of at most [`HOLDING`] timers, unlocks, and continues where
-//! it stopped. It may or may not include timers that are armed, fired or cancelled in between.
-//! A timer that stays pending is listed once, unless it comes due or is pushed out to a part of
-//! the base that the walk has not reached.
+//! it stopped. Timers that are armed, fired or cancelled in between are possibly listed, possibly
+//! not. A timer that stays pending is listed once, unless it comes due or is pushed out to a part
+//! of the base that the walk has not reached.
 //!
-//! Between two slices only the base can keep the walk's position in a list, because the next timer
-//! may be removed. The base does so for one walk at a time. If another walk stops in the same wheel
-//! or queue, it replaces the first walk's position; the first skips timers then, and reports it.
+//! Between two slices only the base can keep the walk's position in a list, because the timer there
+//! can be removed. The base does so for one walk at a time. If another walk stops in the same wheel
+//! or queue, it replaces the first walk's position; the first then skips timers, and reports that.
 
 use super::base::Bases;
 use super::settings::HOLDING;
@@ -25,7 +25,7 @@ pub use crate::state::PendingIn;
 /// A pending timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending<T> {
-    /// The timer's address, which is never dereferenced: the timer may have been freed.
+    /// The timer's address, which is never dereferenced: the timer has possibly been freed.
     pub timer: usize,
     /// The task that the base returns when the timer fires.
     pub task: T,
@@ -35,7 +35,7 @@ pub struct Pending<T> {
     pub due: Ns,
     /// Where on the base the timer is.
     pub place: PendingIn,
-    /// Whether the timer keeps a CPU awake.
+    /// Whether the timer wakes an idle CPU.
     pub wakes: Wakes,
 }
 
@@ -72,8 +72,8 @@ impl<P: Platform> Bases<P> {
     /// most [`HOLDING`]. Returns `false` if timers were skipped because another walk has replaced
     /// this one's position.
     ///
-    /// Holds the base's lock for the timers that it returns, and for a scan of the wheel's buckets,
-    /// which takes a microsecond. Does not allocate: a slice without capacity ends the walk.
+    /// Holds the base's lock while it collects these timers and scans the wheel's buckets; the scan
+    /// takes a microsecond. Does not allocate: a slice without capacity ends the walk.
     pub fn walk(&self, cpu: CpuId, walk: &mut Walk, slice: &mut Vec<Pending<P::Task>>) -> bool {
         slice.clear();
         let Some(base) = self.used_base(cpu).filter(|_| slice.capacity() > 0) else {
@@ -92,7 +92,7 @@ impl<P: Platform> Bases<P> {
                     let deadline = timer.node().deadline();
                     let window = Window::at(deadline);
                     let at = WheelPlace::of(node);
-                    // A push-out may have moved the deadline to a time after the bucket comes due.
+                    // A push-out can have moved the deadline to a time after the bucket comes due.
                     let (due, wakes) = (at.due(tick).max(deadline), at.wakes());
                     slice.push(Pending { place, due, wakes, ..of(timer, window) });
                 });

@@ -3,7 +3,7 @@
 //! For each of its runners (the handler and the expiry threads), a base has a word outside the
 //! lock: the address of the timer whose callback the runner executes, or 0. The words are written
 //! under the lock; cancels read them without it. The address is compared and never dereferenced,
-//! because the timer may have been freed (X4).
+//! because the timer has possibly been freed (X4).
 //!
 //! # Waiting (X7)
 //!
@@ -54,7 +54,7 @@ impl<P: Platform> Running<P> {
         self.timers.iter().any(|timer| timer.load(order) == address)
     }
 
-    /// Returns whether another runner than this one executes the timer's callback. Under the lock.
+    /// Returns whether a runner other than `runner` executes the callback. The caller has the lock.
     pub(crate) fn has_in_another(&self, address: u64, runner: Runner) -> bool {
         let mut others = self.timers.iter().enumerate().filter(|(at, _)| *at != runner as usize);
         others.any(|(_, timer)| timer.load(Ordering::Relaxed) == address)
@@ -66,9 +66,9 @@ impl<P: Platform> Running<P> {
         all.into_iter().find(|runner| self.timer(*runner).load(Ordering::Acquire) == address)
     }
 
-    /// Records that a callback is about to start. Under the lock, and before the timer's word
-    /// becomes idle: a thread that reads both without the lock sees the timer pending, or running,
-    /// or both, but never neither (R10).
+    /// Records that a callback is about to start. The caller holds the lock, and makes the timer's
+    /// state idle only after this call. So a thread that reads the state and this record without
+    /// the lock sees the timer pending, or running, or both, but never neither (R10).
     #[inline]
     pub(crate) fn begin(&self, runner: Runner, address: u64) {
         // Release: pairs with the Acquire in `has`. A thread that waits for the runner's previous
@@ -103,13 +103,13 @@ impl<P: Platform> Running<P> {
         self.ended.count(Ordering::Relaxed)
     }
 
-    /// Makes all waiting threads check again. The caller holds the lock, unlocks, and wakes them.
+    /// Makes waiting threads check again. The caller has the lock; it then unlocks and wakes them.
     pub(crate) fn end_waits(&self) {
         // Release: pairs with the Acquire in `still_waits`.
         self.ended.set_count(self.ended().wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns whether waiting threads were not asked to check again since `ended` was read.
+    /// Returns whether a waiting thread must sleep on: the count is still the `ended` that it read.
     pub(crate) fn still_waits(&self, ended: u32) -> bool {
         self.ended.count(Ordering::Acquire) == ended
     }

@@ -7,7 +7,7 @@ use crate::time::{Ns, Tick};
 
 /// A thread that holds a base's lock moves, fires or checks at most this many timers before it
 /// unlocks, even if it has more timers to fire, to move to another base or to list. It continues
-/// when it has taken the lock again; in between, other threads may start or cancel timers.
+/// when it has taken the lock again; in between, other threads can start or cancel timers.
 pub const HOLDING: usize = 64;
 
 /// The settings of the bases of one program or machine.
@@ -21,7 +21,7 @@ pub struct Settings {
     pub coarse: CoarseExpiry,
     /// When a removal programs the event device.
     pub policy: Policy,
-    /// Whether event devices ignore the removal of lazy timers, which nearly always move later.
+    /// Whether event devices ignore removals of lazy timers, which nearly always get a later time.
     pub lazy_timers: LazyTimers,
     /// When a handler's end programs the event device. With [`HandlerEnd::Defers`], the caller of
     /// the handler must call [`Bases::settle_device`](super::Bases::settle_device).
@@ -31,9 +31,9 @@ pub struct Settings {
     /// Whether coarse timers program the event device. In Linux they do not: a periodic tick, which
     /// is itself a high-resolution timer, advances the wheel.
     pub wheel: WheelEvents,
-    /// Where the callbacks of coarse timers run, and those of precise timers that request it.
+    /// Whether a thread runs the callbacks of coarse timers, and of precise ones that request it.
     pub deferral: Deferral,
-    /// How long an expiry thread may execute one callback before another thread takes over its
+    /// How long an expiry thread can execute one callback before another thread takes over its
     /// other timers (D9); [`Ns::NEVER`] for no limit.
     pub patience: Ns,
     /// The bases that a synchronous cancel checks.
@@ -92,7 +92,8 @@ impl Default for Settings {
     }
 }
 
-/// Where the callbacks of coarse timers run, and those of precise timers that request it.
+/// Where the callbacks of coarse timers run: in the event device's handler or an expiry thread. The
+/// setting also applies to those precise timers that request to run in an expiry thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Deferral {
     /// The callbacks run in the event device's handler, like all others. There is no expiry thread.

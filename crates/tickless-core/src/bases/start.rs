@@ -32,8 +32,8 @@ pub struct Options {
     /// The base on which to arm the timer, by default that of the caller's CPU. If that base is
     /// offline, the timer is armed on another one.
     pub pinned: Option<CpuId>,
-    /// Where the callback runs if expiry is deferred. Precise timers only. While a callback of the
-    /// timer runs, this does not change.
+    /// Where the callback runs if expiry is deferred. Precise timers only. An arming while the
+    /// timer's callback runs does not change this.
     pub fires_in: FiresIn,
     /// What to do with a timer that is pending.
     pub pending: IfPending,
@@ -80,15 +80,15 @@ impl<P: Platform> Bases<P> {
     /// Arms or rearms a timer to fire within `window`, of which a coarse timer uses the soft end.
     ///
     /// A pending coarse timer that moves later stays on its list and is pushed out by one
-    /// compare-and-swap, from any CPU; see [`PushOut::Lazy`](crate::queues::wheel::PushOut). A
-    /// push-out takes the lock if the timer becomes deferrable or ceases to be, if it moves to
+    /// compare-and-swap, from any CPU; see [`PushOut::Lazy`](crate::queues::wheel::PushOut). The
+    /// start takes the lock even so if the timer becomes deferrable or ceases to be, if it moves to
     /// another base, or if its bucket is too coarse for the remaining time. If two threads start
-    /// one timer concurrently with different options, the later deadline may combine with the
-    /// other thread's options.
+    /// one timer concurrently with different options, the timer possibly gets the later deadline
+    /// with the options of the other thread.
     ///
     /// All other starts take one lock, or two if the timer was on another CPU's base. They wait for
-    /// nothing else and do not allocate. `now` may be slightly old: a coarse timer is then rounded
-    /// as if it were farther away. A `now` in the future counts as the current time.
+    /// nothing else and do not allocate. If `now` is slightly old, a coarse timer is rounded as if
+    /// it were farther away. A `now` in the future counts as the current time.
     #[inline]
     pub fn start<L: Family<P>>(
         &self,
@@ -172,7 +172,7 @@ impl<P: Platform> Bases<P> {
         self.start_idle(state, timer, life, window, now, options)
     }
 
-    /// As [`start_fast`](Bases::start_fast), if a few instructions are not enough to take the lock.
+    /// [`start_fast`](Bases::start_fast) for a timer that is not idle, or a lock that is not free.
     #[cold]
     #[inline(never)]
     fn start_locked<L: Family<P>>(
@@ -191,7 +191,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Arms a timer that was idle on a base before the base's lock was taken.
+    /// Arms a timer that was idle on this base when `life` was read, before the lock was taken.
     #[inline(always)]
     fn start_idle<L: Family<P>>(
         &self,
@@ -291,10 +291,10 @@ impl<P: Platform> Bases<P> {
         Ok(if was_pending { Started::Pending } else { Started::Idle })
     }
 
-    /// Arms a timer on the base whose lock is held, or moves it to another base first. If that base
-    /// is offline, the timer moves to the next one that is online. Updates the event device.
-    /// Returns the lock of the timer's base, and what the caller must do to the device after it has
-    /// unlocked. `cpu` is the locked base, and `life` the timer's state.
+    /// Arms a timer on the base whose lock is held, or on the base `moves_to` if there is one. If
+    /// `moves_to` is offline, the timer moves to the next base that is online. Updates the event
+    /// device. Returns the lock of the timer's base, and what the caller must do to the device
+    /// after it has unlocked. `cpu` is the locked base, and `life` the timer's state.
     pub(super) fn arm_locked<'a, L: Family<P>>(
         &'a self,
         (mut cpu, mut state, mut life): Locked<'a, P>,

@@ -20,7 +20,7 @@
 //!
 //! # Taking over
 //!
-//! In a kernel, the holder has its interrupts off. In a program, the holder may lose its CPU while
+//! In a kernel, the holder has its interrupts off. In a program, the holder can lose its CPU while
 //! others wait. So a waiter's patience is limited: after a number of checks it takes over the lock,
 //! reads the counter itself and publishes. The word identifies each holding, so the publication of
 //! a holder that has lost the lock fails, and that holder takes a published value as waiters do. If
@@ -59,7 +59,7 @@ pub enum ReadPolicy {
 pub struct Patience(pub u32);
 
 impl Patience {
-    /// Waiters never take over the lock: for platforms where its holder cannot lose its CPU.
+    /// Waiters never take over the lock: for platforms on which its holder never loses its CPU.
     pub const ENDLESS: Patience = Patience(u32::MAX);
 }
 
@@ -68,8 +68,9 @@ impl Patience {
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
     word: Apart<W>,
-    /// A full value near the published one, from which readers derive the upper bits. Used only for
-    /// counters wider than [`VALUE_BITS`]. Written by holders of the lock before they publish.
+    /// A full value (with all bits) near the published one, from which readers derive the upper
+    /// bits. Used only for counters wider than [`VALUE_BITS`]. Written by holders of the lock
+    /// before they publish.
     near: Apart<W>,
     counter: C,
     relax: R,
@@ -119,7 +120,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         &self.counter
     }
 
-    /// Returns the counter's value, which may be older than the call by at most one device read.
+    /// Returns the counter's value, which is at most one device read older than the call.
     ///
     /// Costs a device read and two compare-exchanges if no other thread is reading. Otherwise the
     /// call waits for the thread that is reading, for at most one device read.
@@ -171,7 +172,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
         // Acquire, on success and on failure: pairs with the Release in `publish`. On success, the
-        // device is read after the previous holder has read it. On failure, the caller may take a
+        // device is read after the previous holder has read it. On failure, the caller can take a
         // value from the word that the exchange has found.
         let order = (Ordering::Acquire, Ordering::Acquire);
         match self.word.0.compare_exchange(seen.0, held.0, order.0, order.1) {
@@ -180,7 +181,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Reads the counter while this thread holds the word, and hands the value to those that wait.
+    /// Reads the counter while this thread holds the lock, and publishes the value for waiters.
     #[inline]
     fn read_and_publish(&self, held: State) -> Result<u64, State> {
         let unlock = UnlockOnPanic { word: &self.word.0, held };
@@ -200,8 +201,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     fn publish(&self, held: State, value: u64) -> Result<u64, State> {
         let published = held.published(value).0;
         if self.patience == Patience::ENDLESS {
-            // No waiter takes over, so the lock is still held. A plain store need not wait for the
-            // line.
+            // No waiter takes over, so the lock is still held. A plain store does not wait for the
+            // cache line.
             self.word.0.store(published, Ordering::Release);
             return Ok(value);
         }
@@ -241,7 +242,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
             } else {
                 self.relax.relax(round);
                 round = round.saturating_add(1);
-                // Acquire: pairs with the Release in `publish`; a value may come from this word.
+                // Acquire: pairs with the Release in `publish`: the result can come from this word.
                 Err(State(self.word.0.load(Ordering::Acquire)))
             };
             match tried {
@@ -252,7 +253,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     }
 
     /// Extends the truncated value in `seen` to the 64-bit value that is closest to `near`, the
-    /// full value that the reader loaded first. `None` if another full value has replaced it.
+    /// full value that the reader loaded first. `None` if `near` has changed since then.
     #[inline]
     fn full(&self, near: u64, seen: State) -> Option<u64> {
         if !self.is_wide() {
@@ -264,7 +265,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
             return None;
         }
         let unused = u64::BITS - VALUE_BITS;
-        // Sign-extended: the published value may be less or greater than `near`.
+        // Sign-extended: the published value can be less or greater than `near`.
         let distance = ((seen.value().wrapping_sub(near) << unused) as i64) >> unused;
         Some(near.wrapping_add_signed(distance) & mask(self.counter.bits()))
     }

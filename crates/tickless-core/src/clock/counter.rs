@@ -1,4 +1,4 @@
-//! A counter: it counts up at a steady rate, and any thread may read it at any time.
+//! A counter: it counts up at a steady rate, and any thread can read it at any time.
 //!
 //! | counter | bits | wraps after | a reading costs |
 //! |---|---|---|---|

@@ -4,11 +4,11 @@
 //! The rate is measured between two comparisons of the clocks that are some ten seconds apart. An
 //! error that our clock has accumulated is corrected by a small change of the slope of the line
 //! from counts to time. Two events must not be mistaken for a change of rate:
-//! - During a suspend the counter may continue while `CLOCK_MONOTONIC` stops. With a rate measured
+//! - During a suspend the counter can continue while `CLOCK_MONOTONIC` stops. With a rate measured
 //!   across a suspend, our clock would be slow for hours. So if the clocks advanced at another rate
 //!   than the known one since the last comparison, only the *offset* between them changes: both
-//!   continue from where they are.
-//! - The counter may restart at zero. Then our clock continues from the system's.
+//!   clocks continue from where they are.
+//! - The counter can restart at zero. Then our clock continues from the system's time.
 //!
 //! Nothing here reads a clock, so the tests can simulate a suspend.
 
@@ -18,7 +18,7 @@ use crate::time::Ns;
 /// The largest change of slope to correct an error: 500 ppm, the kernel's own bound for slewing.
 const SLEW: f64 = 500e-6;
 /// Two measurements of a rate count as equal if they differ by no more than this fraction: the
-/// system's clock may be slewed one way during the first and the other way during the second.
+/// system's clock can be slewed one way during the first and the other way during the second.
 const TOLERANCE: f64 = 2.0 * SLEW;
 /// After each comparison the slope is chosen so that our clock's error would be gone within this
 /// time, if the change of slope is not limited by `SLEW`. Comparisons are rarely closer to each
@@ -38,7 +38,7 @@ pub struct Moment {
     pub counter: u64,
     /// The time of the system's clock.
     pub system: Ns,
-    /// The uncertainty of the counter's reading, in cycles: the count may be this much off.
+    /// The uncertainty of the counter's reading, in cycles: the count can be this much off.
     pub doubt: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct Moment {
 pub struct Course {
     /// Its slope.
     pub slope: Slope,
-    /// If the clock would show less than this time where it continues, it jumps ahead to this time.
+    /// The clock jumps ahead to this time if it would otherwise continue from an earlier time.
     pub at_least: Ns,
     /// How the counter ran since the last comparison of the clocks.
     pub step: Step,
@@ -88,7 +88,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// Returns the time that a count takes between two comparisons, and its uncertainty.
+    /// Returns the mean time per count between two comparisons, and its uncertainty.
     fn between(from: Moment, to: Moment) -> Rate {
         let cycles = to.counter.saturating_sub(from.counter).max(1) as f64;
         let ns = to.system.since(from.system).0 as f64 / cycles;

@@ -4,12 +4,12 @@
 //! progress during the read. No thread can read the segment while it is being replaced. So no time
 //! from the old segment is later than the start of the new one, and time does not go back.
 //!
-//! Any thread may read. Only one thread at a time can [redraw](Line::redraw) the line; the call of
+//! Any thread can read. Only one thread at a time can [redraw](Line::redraw) the line; the call of
 //! a second thread fails. If the writer loses its CPU during a replacement, readers wait for it.
 //!
-//! The reading of a counter is assumed to be ordered with the accesses to the words. Where it may
-//! be reordered, as an unordered TSC reading may be by some nanoseconds, the error is these
-//! multiplied by the change of slope between the two segments: 500 ppm of 100 ns are 0.05 ns.
+//! The reading of a counter is assumed to be ordered with the accesses to the words. If a CPU
+//! reorders it, as it can reorder a TSC reading by some nanoseconds, a time is wrong by these
+//! nanoseconds times the change of slope at a replacement: 100 ns times 500 ppm are 0.05 ns.
 //!
 //! There are no fences: every word is written with Release and read with Acquire. On x86 this is
 //! the same machine code as with fences, elsewhere one more instruction for each word, and the code
@@ -23,8 +23,8 @@ use crate::word::{Ordering, Word};
 /// The fields of a segment, in atomic words that together fit a cache line.
 #[derive(Debug)]
 pub struct Line<W> {
-    /// The upper half is the sequence number, which is odd while the rest is being written. The
-    /// lower half is the start's fraction.
+    /// The upper half is the sequence number, which is odd while the other words are being written.
+    /// The lower half is the start's fraction.
     head: W,
     source: W,
     count0: W,
@@ -83,10 +83,10 @@ impl<W: Word> Line<W> {
         is_settled.then_some((segment, count))
     }
 
-    /// Replaces the segment by the result of `next` and returns the new one; `None` if another
-    /// thread is replacing it. No thread can read the line while `next` runs, so `next` may read
-    /// the counter and start the new segment there: no thread gets a later time from the old
-    /// segment. If `next` panics, the old segment stays.
+    /// Replaces the segment by the one that `next` returns, and returns that one; `None` if another
+    /// thread is replacing the segment. No thread can read the line while `next` runs, so `next`
+    /// can read the counter and start the new segment at that count: no thread gets a later time
+    /// from the old segment. If `next` panics, the old segment stays.
     pub fn redraw(&self, next: impl FnOnce(Segment) -> Segment) -> Option<Segment> {
         let head = self.head.load(Ordering::Relaxed);
         if head & STEP != 0 {

@@ -1,10 +1,10 @@
 //! The conversion of counts to nanoseconds: a fixed-point factor with 32 fractional bits.
 //!
-//! The product of a count and a slope has 128 bits, so it cannot overflow. With a product of 64
-//! bits, the longer a CPU is idle, the fewer fractional bits the slope could have. On 64-bit CPUs
-//! the multiplication is one instruction. The slope's rounding error of at most half of 2^-32 ns
-//! per count is less than a nanosecond in 2^32 counts: 0.4 parts in 10^9 at 3 GHz, a thousandth of
-//! the error of an oscillator. The slope of a counter whose frequency divides 10^9 Hz is exact.
+//! The product of a count and a slope has 128 bits, so it cannot overflow. A product of 64 bits
+//! would leave fewer fractional bits the longer a CPU is idle. On 64-bit CPUs the multiplication is
+//! one instruction. The slope's rounding error of at most half of 2^-32 ns per count is less than a
+//! nanosecond in 2^32 counts: 0.4 parts in 10^9 at 3 GHz, a thousandth of the error of an
+//! oscillator. The slope of a counter whose frequency divides 10^9 Hz is exact.
 //!
 //! The fraction that a conversion drops is not lost: a [`Point`] carries it to the next segment.
 
@@ -17,7 +17,7 @@ pub const FRACTION_BITS: u32 = 32;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slope(pub u64);
 
-/// A moment with a fraction of a nanosecond.
+/// A point in time, to a fraction of a nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Point {
     /// Whole nanoseconds.
@@ -37,7 +37,7 @@ impl Slope {
     /// One count is one nanosecond.
     pub const ONE: Slope = Slope(1 << FRACTION_BITS);
 
-    /// Returns the point that is `counts` counts after `start`. Wraps around after 584 years.
+    /// Returns the time `counts` counts after the time `start`. Wraps around at 2^64 ns, 584 years.
     #[inline]
     pub const fn ahead(self, start: Point, counts: u64) -> Point {
         let fine = counts as u128 * self.0 as u128 + start.fraction as u128;

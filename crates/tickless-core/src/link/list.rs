@@ -68,7 +68,7 @@ impl WheelRef {
     /// - all uses of this reference, and of the [`Wheel`](crate::queues::wheel::Wheel) that the
     ///   node is on, are serialised (one thread, or one lock);
     /// - the node is given to one wheel at a time: a node that is on a wheel is given to no other
-    ///   wheel, and a node that was left on a dropped wheel may only be freed.
+    ///   wheel, and a node that was left on a dropped wheel is only freed, and not used otherwise.
     pub unsafe fn new(node: NonNull<WheelNode>) -> WheelRef {
         WheelRef(node)
     }
@@ -120,7 +120,7 @@ impl<const COUNT: usize> Lists<COUNT> {
     /// Returns empty lists. Allocates their heads; no other method allocates.
     pub(crate) fn new() -> Self {
         let heads = NonNull::from(Box::leak(Box::<[Ends]>::new_uninit_slice(COUNT))).cast::<Ends>();
-        // Miri spends most of the creation of a base here, and interprets an iterator slowly.
+        // Not an iterator: Miri is slow with it, and this loop is most of a base's creation.
         let mut list = 0;
         while list < COUNT {
             let head = heads.as_ptr().wrapping_add(list);
@@ -204,8 +204,8 @@ impl<const COUNT: usize> Lists<COUNT> {
         if is_head || next.is_null() { None } else { Some(unsafe { as_node(next) }) }
     }
 
-    /// Returns the nodes of a list, in order. No node may be taken off the list while the iterator
-    /// is in use.
+    /// Returns the nodes of a list, in order. The caller must take no node off the list while the
+    /// iterator is in use.
     pub(crate) fn nodes(&self, list: usize) -> impl Iterator<Item = WheelRef> {
         core::iter::successors(self.front(list), |&node| self.after(node))
     }
@@ -239,7 +239,7 @@ impl<const COUNT: usize> Lists<COUNT> {
     }
 
     /// Returns the distance in bytes from the first head to `ends`. It is less than the size of all
-    /// heads if `ends` is a head, and more for anything else.
+    /// heads if `ends` is a head, and at least this size for anything else.
     #[inline]
     fn offset_of(&self, ends: *const Ends) -> usize {
         ends.addr().wrapping_sub(self.heads.as_ptr().addr())
@@ -286,7 +286,7 @@ unsafe fn join(before: *const Ends, after: *const Ends) {
 
 /// # Safety
 /// `ends` belongs to a linked node, and not to a head. (Pointers to nodes are only ever made from a
-/// [`WheelRef`], so they may be used for the whole node.)
+/// [`WheelRef`], so they are valid for access to the whole node.)
 #[inline]
 unsafe fn as_node(ends: *const Ends) -> WheelRef {
     // SAFETY: a linked node is not null.

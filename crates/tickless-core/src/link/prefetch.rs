@@ -14,7 +14,7 @@ pub(crate) fn prefetch<T>(elements: &[T], number: usize) {
 /// places later in the batch is prefetched.
 pub const PREFETCH_DISTANCE: usize = 12;
 
-/// Prefetches the cache line that contains the address `wanted`, which may be any address.
+/// Prefetches the cache line that contains the address `wanted`, which can be any address.
 #[inline(always)]
 pub fn prefetch_at<T>(wanted: *const T) {
     #[cfg(target_arch = "x86_64")]

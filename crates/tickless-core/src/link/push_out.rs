@@ -90,9 +90,9 @@ impl<W: Word> CoarseRef<W> {
     /// Makes a reference to a node, for its wheel.
     ///
     /// # Safety
-    /// As for [`WheelRef::new`], while this reference or a copy of it is used. Any thread may call
-    /// the methods below at any time, but the rules of `WheelRef::new` hold for what
-    /// [`node`](Self::node) returns.
+    /// As for [`WheelRef::new`], while this reference or a copy of it is used. Any thread is
+    /// allowed to call the methods below at any time, but the rules of `WheelRef::new` hold for
+    /// what [`node`](Self::node) returns.
     pub unsafe fn new(link: NonNull<WheelLink<W>>) -> CoarseRef<W> {
         CoarseRef(link)
     }
@@ -113,10 +113,10 @@ impl<W: Word> CoarseRef<W> {
         unsafe { WheelRef::new(self.0.cast()) }
     }
 
-    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later.
+    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out can make it later.
     #[inline]
     pub fn deadline(self) -> Ns {
-        // Relaxed: the value may be out of date at once. `push_out` and `close_by` compare the word
+        // Relaxed: the value can be out of date at once. `push_out` and `close_by` compare the word
         // again before they change it.
         Ns(self.word().load(Ordering::Relaxed))
     }
@@ -132,11 +132,11 @@ impl<W: Word> CoarseRef<W> {
     /// Changes a deadline that was [read](Self::read) to a later one. Returns `false`, and changes
     /// nothing, if the deadline has changed since it was read, is closed, or is later than `to`.
     ///
-    /// After `true` the caller must not access the timer: it may have fired and been freed.
+    /// After `true` the caller must not access the timer, which has possibly fired and been freed.
     #[inline]
     pub fn push_out(self, from: Ns, to: Ns) -> bool {
         // Checks that `from` is not later than `to`, and that neither is closed: `CLOSED` is the
-        // largest value, and one more wraps to 0.
+        // largest value, so adding 1 to it gives 0.
         from.0 < to.0.wrapping_add(1) && {
             // Release: pairs with the Acquire in `close_by`. The callback sees what this thread did
             // before the push-out, and the timer cannot be freed before this access.
@@ -153,8 +153,8 @@ impl<W: Word> CoarseRef<W> {
         self.word().store(deadline.0, Ordering::Release);
     }
 
-    /// Closes the deadline, which ends push-outs, unless it is later than `by`. Returns the
-    /// deadline, as `Err` if it is later. The caller holds the timer's lock.
+    /// Closes the deadline, which ends push-outs, unless the deadline is later than `by`. Returns
+    /// the deadline, as `Err` if it is later. The caller holds the timer's lock.
     #[inline]
     pub fn close_by(self, by: Ns) -> Result<Ns, Ns> {
         let mut deadline = self.word().load(Ordering::Relaxed);

@@ -1,6 +1,7 @@
-//! A timer as the bases use it: a node, the word with its state, and a task returned when it fires.
+//! A timer as the bases use it: a node, the word with its state, and a task. The base returns the
+//! task when the timer fires.
 //!
-//! On the host a task is two machine words, so a coarse timer is 56 bytes and fits in a cache line.
+//! On the host a task is one machine word, so a coarse timer is 48 bytes and fits in a cache line.
 
 use super::list::WheelRef;
 use super::node::Link;
@@ -137,8 +138,8 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
         unsafe { L::node(NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).link)) }
     }
 
-    /// Returns the timer that embeds a node from a base's queue. A base puts nodes of
-    /// [`TimerRef::node`] into its queues and no others, so each is embedded in a timer.
+    /// Returns the timer that embeds a node from a base's queue. Every node in such a queue comes
+    /// from [`TimerRef::node`], so it is embedded in a timer.
     pub(crate) fn around(node: L::Ref) -> Self {
         // The link is the timer's first field, and `repr(C)` keeps it there.
         TimerRef(L::address(node).cast())

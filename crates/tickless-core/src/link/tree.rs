@@ -7,7 +7,7 @@
 //! - The accessors are sound because the caller of [`QueueRef::new`] has promised what its safety
 //!   section lists.
 //! - A node's content is in one `UnsafeCell` and is accessed through the raw pointer. No reference
-//!   into a node is ever made, so the owner may hold a `&` to the timer that embeds the node while
+//!   into a node is ever made, so the owner can hold a `&` to the timer that embeds the node while
 //!   the queue relinks it. The owner must not hold a `&mut` to a queued timer.
 //! - Stored pointers keep the provenance of the pointer that [`QueueRef::new`] was given.
 //!
@@ -106,7 +106,7 @@ impl QueueRef {
     ///
     /// # Safety
     /// For this reference and every copy of it:
-    /// - `ptr` may be read and written as a [`QueueLink`]: valid, aligned, initialised, and
+    /// - `ptr` can be read and written as a [`QueueLink`]: valid, aligned, initialised, and
     ///   not derived from a `&mut` that is used again.
     /// - From the time when the node is inserted into a queue until that queue has returned it (by
     ///   `remove` or `pop_expired`), it stays valid, is not moved or overwritten, and is accessed

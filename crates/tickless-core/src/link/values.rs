@@ -2,7 +2,7 @@
 //! the timers' own records.
 //!
 //! Storing a value takes its own size and one bit; an `Option` would take another word for most
-//! types. The bits record which places hold a value, so that callers may pass any slot number.
+//! types. The bits record which places hold a value, so callers can pass any slot number.
 
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;

@@ -9,9 +9,9 @@ impl<T> LocalTimers<T> {
     /// Returns when to call [`advance`](Self::advance) next; `None` if no timer is pending. The
     /// cost depends on the number of the wheel's levels only.
     ///
-    /// The returned time may have passed. It is never later than the time at which the next timer
-    /// should fire. It is earlier if all timers of a bucket were cancelled or pushed out (armed
-    /// again for a later time), and for timers beyond the last level of the wheel.
+    /// The returned time is possibly in the past. It is never later than the time at which the next
+    /// timer should fire. It is earlier if all timers of a bucket were cancelled or pushed out
+    /// (armed again for a later time), and for timers beyond the last level of the wheel.
     #[inline]
     pub fn next_event(&self) -> Option<Instant> {
         event(self.wheel.next_event().min(self.heap.next_event()))
@@ -19,7 +19,7 @@ impl<T> LocalTimers<T> {
 
     /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
     ///
-    /// A time before [`now`](Self::now) counts as `now`. The callback may arm, cancel, insert and
+    /// A time before [`now`](Self::now) counts as `now`. The callback can arm, cancel, insert and
     /// remove any timers. A timer that it arms for the past fires with the next advance, so an
     /// advance always ends.
     #[inline]
@@ -54,10 +54,10 @@ impl<T> LocalTimers<T> {
     }
 
     /// Sets the current time and appends the keys of all due timers to `fired`, in the order in
-    /// which they would fire. These timers are no longer pending. Returns how many were appended.
+    /// which `advance` would pass them to its callback. After the call, these timers are no longer
+    /// pending. Returns how many keys were appended.
     ///
-    /// This is the fastest way to take many timers, because it takes at once all timers whose slot
-    /// numbers are in one cache line.
+    /// This is the fastest way to take many timers: it takes up to fourteen timers in one step.
     pub fn advance_into(&mut self, now: Instant, fired: &mut Vec<Key>) -> usize {
         self.advance_into_at_most(now, usize::MAX, fired)
     }
@@ -81,8 +81,8 @@ impl<T> LocalTimers<T> {
         fired.len() - before
     }
 
-    /// Begins a pass over the timers due by `now`. Timers that callbacks arm for the past fire in
-    /// the next pass, which examines at most `budget` timers. Returns whether any may be due.
+    /// Begins a pass over the timers due by `now`, which examines at most `budget` timers. Timers
+    /// that callbacks arm for the past wait for the next pass. Returns false only if none is due.
     #[inline]
     fn begin_advance(&mut self, now: Ns, budget: usize) -> bool {
         self.now = self.now.max(now);

@@ -40,8 +40,8 @@ impl Ends {
 
 pub(super) struct Chains {
     chunks: Vec<Chunk>,
-    /// For each chunk: the chain that it was allocated for. The function `splice` may have moved it
-    /// to another chain since.
+    /// For each chunk: the chain that it was allocated for. The function `splice` has possibly
+    /// moved the chunk to another chain since.
     allocated_for: Vec<u32>,
     /// The chunk that was freed last.
     free: u32,
@@ -49,7 +49,7 @@ pub(super) struct Chains {
     /// A bit for each chain that is not empty.
     occupied: Vec<u64>,
     reading: usize,
-    /// The slot numbers that remain in the first chunk of the chain that is read, after some pops.
+    /// The slot numbers of the first chunk of the chain `reading` that have not been popped yet.
     batch: Batch,
     /// The number of the chunk whose slot numbers are in `batch`, or `NO_CHUNK` while none of the
     /// first chunk's slot numbers has been popped.
@@ -90,13 +90,13 @@ impl Chains {
     /// Allocates room for this many slot numbers, in whatever order they are added and removed.
     pub(super) fn reserve(&mut self, numbers: usize) {
         // The greatest number of chunks that can be needed. The last chunk of a chain, and the
-        // first chunk of the chain that is read, may hold a single number. Any two other
+        // first chunk of the chain that is read, can hold a single number. Any two other
         // neighbouring chunks hold more than `MERGED_MAX` together after a sweep.
         let merged = 2 * numbers.div_ceil(MERGED_MAX as usize) + self.ends.len() + 4;
         let chunks = merged.min(numbers + 1).min(END as usize);
         if chunks > self.chunks.capacity() {
-            // Not by `Vec::reserve`: for elements that are aligned to cache lines it cannot grow
-            // the memory in place, and would copy the unused part too.
+            // `Vec::reserve` is too slow: for elements that are aligned to cache lines it cannot
+            // grow the memory in place, and would copy the unused part too.
             let mut roomier = Vec::with_capacity(chunks);
             roomier.extend_from_slice(&self.chunks);
             self.chunks = roomier;
@@ -116,7 +116,7 @@ impl Chains {
         self.allocated_for.get((place >> 4) as usize).map(|&chain| chain as usize)
     }
 
-    /// Returns a bit for each chain from `64 * sixty_fours` on, set if the chain is not empty.
+    /// Returns a bit for each of the 64 chains from `64 * sixty_fours` on: 1 if it is not empty.
     #[inline]
     pub(super) fn occupied(&self, sixty_fours: usize) -> u64 {
         self.occupied[sixty_fours]
@@ -135,7 +135,7 @@ impl Chains {
         self.push_on_new(chain, slot, records)
     }
 
-    /// Removes a slot number from its place: its chunk's number times 16, plus its index there.
+    /// Removes a slot number. Its `place` is the chunk's number times 16, plus its index there.
     #[inline]
     pub(super) fn remove(&mut self, place: u32, slot: u32) {
         let number = place >> 4;

@@ -15,8 +15,8 @@
 //!
 //! # Implementation
 //!
-//! A class is a ring of chains. A chain is a list of timers, each as the number of its slot in a
-//! table. Each chain holds the timers that were started within a span of a 32nd of the duration. A
+//! A class has a fixed number of chains, used in turn. A chain is a list of timers, each as the
+//! number of its slot in a table: the timers that were started within a 32nd of the duration. A
 //! timer that is restarted stays on its chain and gets a new start time. When a span comes due,
 //! timers with a newer start time are moved to their own span, and the others fire. The duration
 //! determines when a span comes due, so that changing it moves no timer. When it has changed so
@@ -38,8 +38,8 @@ pub use class::Class;
 /// The chain of timers that have come due.
 const DUE: usize = 0;
 /// The number of chains of a class, one for each span of time in which timers were started. Timers
-/// that were started later share the last chain. Some of these are examined before they are due,
-/// when the chain's first timer is.
+/// that were started after the last span share its chain. Some of these are examined too early, at
+/// the time when the first timer of this chain is due.
 const SPANS: usize = 128;
 
 /// Identifies a timer of one [`FixedTimeouts`]. After the timer has been removed, its key finds no
@@ -54,8 +54,8 @@ impl FixedKey {
         self.0.to_bits()
     }
 
-    /// Returns the key from which [`to_bits`](FixedKey::to_bits) made this number. The key of any
-    /// other number finds no timer, or another timer.
+    /// Returns the key from which [`to_bits`](FixedKey::to_bits) made this number. A key that is
+    /// made from any other number finds no timer, or an arbitrary one.
     #[inline]
     pub fn from_bits(bits: u64) -> FixedKey {
         FixedKey(Key::from_bits(bits))
@@ -102,7 +102,7 @@ impl<T> FixedTimeouts<T> {
         FixedTimeouts { now: now.to_ns(), table, chains, classes, due: 0, pending: 0 }
     }
 
-    /// Adds a timer to a class, not started. O(1). When the table is full it grows by an eighth.
+    /// Adds a timer to a class without starting it. O(1). A full table grows by an eighth.
     ///
     /// # Errors
     ///
@@ -212,11 +212,11 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// Returns when to call [`advance`](Self::advance) next; `None` if nothing is pending.
-    /// Takes time for each class of timeouts.
+    /// The cost is proportional to the number of classes.
     ///
-    /// The returned time may have passed. It is never later than the next timer is due, but may be
-    /// earlier: timers of a class that were started close together share a chain, and a chain
-    /// counts even if all of its timers have been restarted or cancelled.
+    /// The returned time is possibly in the past. It is never later than the time at which the next
+    /// timer is due, but can be earlier: timers of a class that were started close together share a
+    /// chain, and a chain counts even if all of its timers have been restarted or cancelled.
     pub fn next_event(&self) -> Option<Instant> {
         if self.pending == 0 {
             return None;
@@ -230,7 +230,7 @@ impl<T> FixedTimeouts<T> {
 
     /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
     ///
-    /// A time before [`now`](Self::now) counts as `now`. The callback may start, cancel, insert and
+    /// A time before [`now`](Self::now) counts as `now`. The callback can start, cancel, insert and
     /// remove any timers, and change classes.
     pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, FixedKey)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
@@ -283,9 +283,9 @@ impl<T> FixedTimeouts<T> {
 
     /// Puts a timer that was started at the time `stamp` on the chain of the span that contains it.
     fn put(&mut self, class: usize, slot: u32, stamp: Ns) {
-        // The class counts as empty only if `DUE`, the chain of due timers, has none of its timers
-        // either: timers on `DUE` may have to be put back on the chains of earlier spans than this
-        // timer's, so the first span must not move beyond those.
+        // A class with timers on `DUE`, the chain of due timers, does not count as empty. These
+        // timers possibly have to be put back on the chains of earlier spans than this timer's, so
+        // the class's first span must not move beyond those spans.
         let is_empty =
             self.oldest(class).is_none() && (self.due != class || self.chains.is_empty(DUE));
         let Some(state) = self.classes.get_mut(class) else { return };
@@ -304,8 +304,8 @@ impl<T> FixedTimeouts<T> {
         }
     }
 
-    /// Returns the earliest span of start times of a class that has timers, and when it comes due.
-    /// Each span has a chain; a bit in `occupied` marks the chains of the class that have timers.
+    /// Returns the earliest span (of start times) in which a class has timers, and when that span
+    /// comes due. Each span has a chain; a bit in `occupied` marks the chains that have timers.
     fn oldest(&self, class: usize) -> Option<(u64, Ns)> {
         let state = self.classes.get(class)?;
         let word = chain_of(class, 0) / 64;

@@ -31,22 +31,23 @@
 //! assert!(sleeps.now() >= Instant::ZERO + Duration::from_millis(25));
 //! ```
 //!
-//! Nothing here locks, uses atomics, reads a clock or makes a system call. A duration counts from
-//! [`now`](Handle::now), the time of the last advance. The first poll of a sleep takes a record
-//! from the table of a [`LocalTimers`](super::LocalTimers); it allocates only when the table grows.
+//! This module takes no lock, uses no atomics, reads no clock and makes no system call. A duration
+//! counts from [`now`](Handle::now), the time of the last advance. The first poll of a sleep takes
+//! a record from the table of a [`LocalTimers`](super::LocalTimers); it allocates only when the
+//! table grows.
 //!
 //! # Accuracy
 //!
 //! No future completes early. [`sleep`](Handle::sleep) and [`interval`](Handle::interval) complete
 //! with the first advance at or after their deadline and cost O(log n).
-//! [`coarse_sleep`](Handle::coarse_sleep) and [`timeout`](Handle::timeout) cost O(1), and may be
-//! late by 13 % of their duration plus a tick. [`Sleep::reset`] to a later time is one store for
-//! either kind, and so is to cancel a sleep and to begin another that ends later.
+//! [`coarse_sleep`](Handle::coarse_sleep) and [`timeout`](Handle::timeout) cost O(1), and are late
+//! by up to 13 % of their duration plus a tick. [`Sleep::reset`] to a later time is one store for
+//! either kind. Cancelling a sleep and beginning another that ends later also costs one store.
 //!
 //! # Corner cases
 //!
 //! - A future that has completed is ready again whenever it is polled.
-//! - A sleep may be polled by several tasks and executors of its thread in turn: it wakes the task
+//! - Several tasks and executors of its thread can poll a sleep in turn: the sleep wakes the task
 //!   that polled it last. Its deadline stays on the clock of the [`Sleeps`] that it came from.
 //! - After the [`Sleeps`] have been dropped, none of their futures completes, except those whose
 //!   deadline had passed. The wakers are dropped with the [`Sleeps`], which frees a task that is
@@ -55,7 +56,7 @@
 //! - If a waker panics in [`advance`](Sleeps::advance), the panic reaches the caller of `advance`.
 //!   The tasks that were not woken yet are woken by the next advance, and until then
 //!   [`next_event`](Sleeps::next_event) returns the current time.
-//! - A waker may use the handle: make, poll, reset and drop sleeps, and even call `advance`.
+//! - A waker can use the handle: make, poll, reset and drop sleeps, and even call `advance`.
 
 mod state;
 
@@ -108,8 +109,8 @@ impl Sleeps {
         Handle { shared: Rc::clone(&self.shared) }
     }
 
-    /// Returns when to call [`advance`](Self::advance) next; `None` if no sleep is pending. This is
-    /// never later than the next deadline, and may be earlier if coarse sleeps were dropped or
+    /// Returns when to call [`advance`](Self::advance) next; `None` if no sleep is pending. It is
+    /// never later than the next deadline, and can be earlier if coarse sleeps were dropped or
     /// reset to a later time ([`LocalTimers::next_event`](super::LocalTimers::next_event)).
     pub fn next_event(&self) -> Option<Instant> {
         self.shared.state.borrow_mut().next_event()
@@ -133,10 +134,10 @@ impl Sleeps {
     /// `future`, advances the sleeps before each poll, and waits with `sleep_until` for the next
     /// event. `now` reads the clock on which the sleeps count. Returns the output of `future`.
     ///
-    /// `future` may be the whole of an executor of one thread, such as a set of tasks. However many
-    /// sleeps there are, the surrounding executor has one, from `sleep_until`, which is replaced
-    /// only if an earlier deadline is added. That sleep should not end before its deadline: if it
-    /// does, `sleep_until` is called again and again until the deadline has passed by `now`.
+    /// `future` can be a whole executor of one thread, such as a set of tasks. However many sleeps
+    /// there are, the surrounding executor has one, made by `sleep_until`, which is replaced only
+    /// if a sleep with an earlier deadline is added. That one should not end before its deadline:
+    /// if it does, `sleep_until` is called again and again until the deadline has passed by `now`.
     pub async fn drive<F: Future, S: Future<Output = ()>>(
         &self,
         future: F,
@@ -159,8 +160,8 @@ impl Sleeps {
                     break;
                 }
                 armed = Instant::NEVER;
-                // Wakes the tasks whose sleeps are due. They are part of `future`, so the current
-                // task is woken too, and polls `future` again.
+                // Wakes the tasks whose sleeps are due. They are part of `future`, so this also
+                // wakes the current task, which then polls `future` again.
                 self.advance(now());
             }
             Poll::Pending
@@ -181,8 +182,8 @@ impl Sleeps {
 
 impl Drop for Sleeps {
     fn drop(&mut self) {
-        // Dropping the old state drops wakers, which may drop tasks and their sleeps. These sleeps
-        // look for their timers in the new state and find none.
+        // Dropping the old state drops wakers, and this can drop tasks and their sleeps. These
+        // sleeps look for their timers in the new state and find none.
         drop(self.shared.state.replace(State::closed()));
     }
 }
@@ -255,9 +256,9 @@ impl Handle {
 pub struct Sleep {
     shared: Rc<Shared>,
     deadline: Instant,
-    /// The slot of the sleep's timer from its first poll until it has completed, or [`NO_SLOT`].
-    /// After the [`Sleeps`] have been dropped there is no such slot. A generation is not needed,
-    /// because no other sleep uses the slot until this one has ended.
+    /// The slot of the sleep's timer from its first poll until it has completed, otherwise
+    /// [`NO_SLOT`]. After the [`Sleeps`] have been dropped, no timer has this slot. A generation is
+    /// not needed, because no other sleep uses the slot until this one has ended.
     slot: u32,
     kind: Kind,
 }
@@ -290,8 +291,8 @@ impl Sleep {
         self.shared.state.borrow_mut().start_slow(self.kind, self.slot, self.deadline.to_ns());
     }
 
-    /// Arms the sleep by its first poll. Inlined into the future that awaits the sleep, where the
-    /// compiler knows the kind of the sleep and that it is not armed.
+    /// Polls the sleep; the first poll arms it. Inlined into the future that awaits the sleep,
+    /// where the compiler knows the kind of the sleep and that it is not armed.
     #[inline(always)]
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.slot != NO_SLOT || self.deadline <= self.shared.now.get() {
@@ -317,7 +318,7 @@ impl Sleep {
         Poll::Pending
     }
 
-    /// Arms a sleep if there is no free record yet: this may allocate or fail.
+    /// Arms a sleep if one store is not enough. This allocates if no timer is idle, and can fail.
     #[cold]
     fn arm_slow(&mut self, waker: Waker) {
         let mut state = self.shared.state.borrow_mut();
@@ -382,8 +383,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Waits for the next tick. Returns how many ticks were missed before it; they are skipped.
-    /// Dropping the future loses no tick.
+    /// Waits for the next tick. Returns how many ticks before this one were missed; the missed
+    /// ticks are skipped. Dropping the future loses no tick.
     pub async fn tick(&mut self) -> u64 {
         poll_fn(|cx| self.sleep.poll_elapsed(cx)).await;
         let now = self.sleep.shared.now.get().to_ns();

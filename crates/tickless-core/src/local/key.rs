@@ -7,8 +7,8 @@ use core::fmt;
 /// its key finds no timer. A key is 64 bits long.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(
-    /// The slot's generation in the high half; in the low half its number, with [`PRECISE`] for a
-    /// precise timer. One integer, so that a result with a key in it is returned in registers.
+    /// The high half is the slot's generation, the low half its number, plus [`PRECISE`] for a
+    /// precise timer. One integer, because a function returns an integer in a register.
     u64,
 );
 
@@ -38,7 +38,7 @@ impl Key {
     }
 
     /// Returns the key from which [`to_bits`](Key::to_bits) made this number. A key that is made
-    /// from any other number finds no timer, or another timer.
+    /// from any other number finds no timer, or an arbitrary one.
     #[inline]
     pub fn from_bits(bits: u64) -> Key {
         Key((bits & GENERATIONS) << STATE_BITS | u64::from(bits as u32))
@@ -49,13 +49,13 @@ impl Key {
         self.0 as u32 & PRECISE != 0
     }
 
-    /// Returns the slot in the table of coarse timers; beyond its end for a precise timer's key.
+    /// Returns the slot among the coarse timers; its index is out of range for a precise key.
     #[inline]
     pub(super) fn coarse(self) -> SlotKey {
         SlotKey { index: self.0 as u32, generation: (self.0 >> 32) as u32 }
     }
 
-    /// Returns the slot in the table of precise timers; beyond its end for a coarse timer's key.
+    /// Returns the slot among the precise timers; its index is out of range for a coarse key.
     #[inline]
     pub(super) fn precise(self) -> SlotKey {
         SlotKey { index: self.0 as u32 ^ PRECISE, generation: (self.0 >> 32) as u32 }

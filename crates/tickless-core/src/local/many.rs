@@ -22,7 +22,7 @@ impl<T> LocalTimers<T> {
         armed
     }
 
-    /// Cancels many timers, with prefetched records as [`start_many`](Self::start_many) does.
+    /// Cancels many timers. Prefetches their records as [`start_many`](Self::start_many) does.
     /// Returns how many were pending.
     pub fn cancel_many(&mut self, keys: &[Key]) -> usize {
         let mut pending = 0;

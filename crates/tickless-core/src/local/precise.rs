@@ -10,19 +10,19 @@
 //! timer for the past would keep every other timer from firing.
 //!
 //! The futures of this thread leave the entry of a timer in place when they cancel the timer or arm
-//! it for a later time. Such an entry is earlier than its timer; it is moved or removed when it is
-//! the first in its heap.
+//! it for a later time. Such an entry is earlier than its timer. When the entry becomes the first
+//! in its heap, it is moved or removed.
 //!
 //! A pass without a budget that finds many timers due takes them off the heap at once, and sorts
-//! them. For a hundred thousand that takes a third of the time of repairing the heap after each.
+//! them. For 100,000 timers this takes a third of the time of popping one after the other.
 
 use super::table::{NO_SLOT, Record, Records, SlotKey};
 use crate::time::{Ns, Window};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// The heap of timers for the current pass and later ones. A record's level is the index of its
-/// timer's heap: this or [`LATE`].
+/// The heap of timers for the current pass and later ones. A record's level is the index of the
+/// heap that has its timer: this one, [`LATE`], or the list of due timers.
 const QUEUED: usize = 0;
 /// The heap of timers that were armed for the past, and wait for the next pass.
 const LATE: usize = 1;
@@ -33,7 +33,7 @@ const DUE: usize = 2;
 #[derive(Clone, Copy)]
 struct Entry {
     hard: Ns,
-    /// How many entries were made before this one: equal expiries fire in the order of arming.
+    /// Increases with each new entry: of equal expiries, the one that was armed first fires first.
     order: u64,
     soft: Ns,
     slot: u32,
@@ -80,8 +80,8 @@ impl PreciseHeap {
         self.pending
     }
 
-    /// Returns the earliest hard expiry, or [`Ns::NEVER`]. It is too early if the timer of the
-    /// first entry was cancelled or armed for a later time in place.
+    /// Returns the earliest hard expiry, or [`Ns::NEVER`]. The time is too early if the timer of
+    /// the first entry was cancelled, or armed for a later time, and its entry was left in place.
     pub(super) fn next_event(&self) -> Ns {
         self.heaps[QUEUED].first().map_or(Ns::NEVER, |entry| entry.hard).min(self.others)
     }
@@ -116,8 +116,8 @@ impl PreciseHeap {
         is_pending
     }
 
-    /// Arms a timer for `time` without moving its entry, if the entry is not later. Returns whether
-    /// the timer was armed.
+    /// Arms a timer for `time` without moving its entry, if the entry's expiry is not after `time`.
+    /// Returns whether the timer was armed.
     #[inline]
     pub(super) fn push_out(&mut self, record: &mut Record, time: Ns) -> bool {
         let stays = record.level() == QUEUED as u32
@@ -142,15 +142,15 @@ impl PreciseHeap {
         record.cancel();
     }
 
-    /// Settles all entries, and returns the exact earliest hard expiry, or [`Ns::NEVER`].
+    /// Settles both heaps, and returns the exact earliest hard expiry, or [`Ns::NEVER`].
     pub(super) fn settled_next_event(&mut self, records: &mut Records) -> Ns {
         self.settle(records, QUEUED);
         self.settle(records, LATE);
         self.next_event()
     }
 
-    /// Moves and removes entries whose timers were armed for a later time or cancelled in place,
-    /// until the first entry of a heap is that of a timer due then. O(log n) for each moved entry.
+    /// Moves the first entry of a heap if its timer was armed for a later time, or removes it if
+    /// its timer was cancelled, until the first entry is right. O(log n) for each moved entry.
     #[inline]
     fn settle(&mut self, records: &mut Records, heap: usize) {
         while let Some(first) = self.heaps[heap].first_mut() {
@@ -170,8 +170,8 @@ impl PreciseHeap {
 
     /// Begins a pass, in which the caller pops timers until `None`. Timers that were armed for the
     /// past are queued now. If the last pass stopped early, the timers that it left over must stay
-    /// first in line: a timer that was armed for the past is then queued as if its hard expiry were
-    /// not before the time of that pass. O(k log n) for k late timers.
+    /// first in line: timers that were armed for the past are then queued with a hard expiry no
+    /// earlier than the time of the last pass. O(k log n) for k late timers.
     pub(super) fn begin_pass(&mut self, records: &mut Records, now: Ns, budget: usize) {
         let last = self.pass.filter(|_| !self.is_done && self.is_due()).unwrap_or(Ns::ZERO);
         (self.pass, self.is_done) = (Some(now), false);
@@ -182,14 +182,14 @@ impl PreciseHeap {
             self.push(records, QUEUED, slot, Window { soft, hard: hard.max(last) });
             self.settle(records, LATE);
         }
-        // A pass with a budget may examine fewer timers than `take_many` would take.
+        // With a smaller budget, the pass would examine fewer timers than `take_many` takes.
         if budget >= self.heaps[QUEUED].len() && self.is_due() {
             self.take_many(records, now);
         }
     }
 
-    /// Removes and returns the next timer that may fire in this pass. Stops at the first timer, in
-    /// the order of hard expiry, that may not fire yet: `queues/tree.rs` has the reasons. O(log n).
+    /// Removes and returns the next timer that can fire in this pass. Stops at the first timer, in
+    /// the order of hard expiry, that cannot fire yet: `queues/tree.rs` has the reasons. O(log n).
     #[inline]
     pub(super) fn pop(&mut self, records: &mut Records) -> Option<SlotKey> {
         self.settle(records, QUEUED);
@@ -202,7 +202,7 @@ impl PreciseHeap {
         Some(records.key_of(slot))
     }
 
-    /// Returns the entry that is next in line, except those of timers armed for the past.
+    /// Returns the entry that is next in line. Timers that were armed for the past do not count.
     #[inline]
     fn first(&self) -> Option<&Entry> {
         let queued = self.heaps[QUEUED].first();
@@ -219,8 +219,8 @@ impl PreciseHeap {
 
     /// If many timers are due, moves all whose hard expiry has passed from the heap to the list. No
     /// other timer keeps them from firing in this pass. O(n log n) for n pending timers, or O(n) if
-    /// they are in order. Many are due if one of three leaves is due. Leaves are half of a heap, so
-    /// this is unlikely where few timers are due.
+    /// they are in order. Examines three leaves of the heap: if one is due, many timers are. Leaves
+    /// are half of a heap and its later part, so a leaf is seldom due if few timers are.
     fn take_many(&mut self, records: &mut Records, now: Ns) {
         let [queued, _, due] = &mut self.heaps;
         let leaves = [5, 6, 7].map(|eighth| queued.get(queued.len() * eighth / 8));
@@ -268,7 +268,7 @@ impl PreciseHeap {
         }
     }
 
-    /// Removes an entry. In a heap, the last entry takes its place.
+    /// Removes an entry. In a heap, the last entry takes its place; in `DUE`, it becomes blank.
     fn remove(&mut self, records: &mut Records, heap: usize, at: usize) {
         if heap == DUE {
             let due = &mut self.heaps[DUE];

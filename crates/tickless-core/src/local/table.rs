@@ -45,7 +45,7 @@ pub(crate) struct Record {
     pub(super) time: Ns,
     /// The slot's generation and, in the bits below it, the state: [`FREE`] for a free slot,
     /// otherwise whether the timer is pending, and the level of the chain that has its slot number
-    /// ([`UNLINKED`] if none has it). A cancelled timer's slot number may still be on a chain.
+    /// ([`UNLINKED`] if none has it). A cancelled timer's slot number can still be on a chain.
     meta: u32,
     /// The position of the timer's slot number in the chain that has it.
     pub(super) place: u32,
@@ -265,8 +265,8 @@ mod tests {
     use super::*;
 
     fn keys_around(key: SlotKey) -> impl Iterator<Item = SlotKey> {
-        // Change only the upper bits: where a record has its state, in the lower bits, a key from
-        // `Key::from_bits` has zeros.
+        // Change only the upper bits: the lower bits, in which a record has its state, are zero in
+        // every key that `Key::from_bits` returns.
         let generations = (STATE_BITS..32).map(move |bit| key.generation ^ 1 << bit);
         generations.map(move |generation| SlotKey { generation, ..key })
     }

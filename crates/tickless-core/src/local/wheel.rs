@@ -1,5 +1,5 @@
 //! The wheel of [`LocalTimers`](super::LocalTimers): the levels and buckets of the shared
-//! [wheel](crate::queues::wheel), with slot numbers in place of nodes.
+//! [wheel](crate::queues::wheel), but with slot numbers (indices in a table) as list elements.
 //!
 //! A bucket is a chain of slot numbers ([`Chains`]). A timer stays in its bucket, however often it
 //! is pushed out (armed again for a later time), until the bucket comes due; then it is moved to
@@ -26,7 +26,7 @@ const NEAREST: [u64; LEVELS] = nearest();
 
 const _: () = assert!(LEVELS <= UNLINKED as usize);
 
-/// Returns for each level the least distance of its timers, in ticks.
+/// Returns, for each level, the least distance in ticks from the clock to a timer's deadline.
 const fn nearest() -> [u64; LEVELS] {
     let mut nearest = [0; LEVELS];
     let mut level = 1;
@@ -55,9 +55,9 @@ pub(super) struct LocalWheel {
     /// A tick no later than the one at which the earliest bucket with timers expires; 0 while
     /// timers wait on `DUE` or `OVERDUE`.
     next_mark: u64,
-    /// For each state of a timer's record: the timer may stay in its bucket if the time to its new
-    /// deadline is longer than this, because the bucket's level is fine enough then. `NEVER` for
-    /// the states of timers on no chain.
+    /// For each state of a timer's record: if the time to a timer's new deadline is longer than
+    /// this, the level of its bucket is fine enough for that deadline, and the timer can stay
+    /// there. `NEVER` for the states of timers on no chain.
     stays_beyond: [Ns; STATES],
     push_out: PushOut,
     /// For each chain: the beginning of the span of time (granule) whose timers it holds; zero for
@@ -101,9 +101,9 @@ impl LocalWheel {
         self.chains.reserve(timers);
     }
 
-    /// Arms a timer without moving its slot number, if it may stay in its bucket: the bucket comes
-    /// due before the new time, or after it by at most the level's granule (its resolution), which
-    /// is fine enough for the time that remains. Returns whether the timer was armed.
+    /// Arms a timer without moving its slot number, if it can stay in its bucket: the bucket comes
+    /// due before the new time, or later by at most its granule (the span of time that it covers),
+    /// and this is short enough for the time that remains. Returns whether the timer was armed.
     #[inline]
     pub(super) fn push_out(
         &mut self,
@@ -182,7 +182,7 @@ impl LocalWheel {
         }
     }
 
-    /// Returns the chain and level for a timer that is due at a time, and marks the chain as used.
+    /// Returns the chain and level for a timer that is due at `time`, and marks the chain as used.
     #[inline]
     fn bucket(&mut self, time: Ns) -> (usize, usize) {
         if time <= self.clk_began {
@@ -210,9 +210,9 @@ impl LocalWheel {
         (chain, level)
     }
 
-    /// Returns when the wheel should be advanced next. The returned time is never later than the
-    /// next timer comes due, and earlier if all timers of a bucket were cancelled or armed again
-    /// for a later time. The cost depends on the number of levels only.
+    /// Returns when the wheel should be advanced next: never later than the time at which the next
+    /// timer comes due, and earlier if all timers of a bucket were cancelled or armed again for a
+    /// later time. The cost depends on the number of levels only.
     #[inline]
     pub(super) fn next_event(&self) -> Ns {
         if self.pending == 0 {

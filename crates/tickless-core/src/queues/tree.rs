@@ -11,30 +11,30 @@
 //! [`Queue::first`] O(1).
 //!
 //! # Which timers fire at a wakeup
-//! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that may
+//! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that must
 //! not fire yet, as Linux does. Call this timer F. A timer T behind F is held back even if T's own
 //! soft expiry has passed. This causes no wakeup: F must fire no later than T must, and the pass
 //! that fires F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same as
-//! if T were not held back; only if F is cancelled or moved can T need a wakeup of its own.
-//! (Simulated, one-shot timers of four kinds of slack, 20,000 started per second, wakeups per
-//! second held back / not held back: none cancelled 8362 / 8362, half 4752 / 4682, nine of ten
-//! 1334 / 1233.)
+//! if T were not held back; only if F is cancelled or moved can T need a wakeup of its own. (In a
+//! simulation, 20,000 one-shot timers with four kinds of slack were started per second. The wakeups
+//! per second, with T held back and without, were 8362 and 8362 if no timer was cancelled, 4752 and
+//! 4682 if half of them were, and 1334 and 1233 if nine of ten were.)
 //!
 //! To hold no timer back, each node would have to store the smallest soft expiry in its subtree.
 //! That takes 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or
-//! removed, which then takes 23 to 34 ns instead of 6 to 8. Linux's rule keeps replays comparable.
+//! removed, which then takes 23 to 34 ns, not 6 to 8. Linux's rule also keeps replays comparable.
 //! # Why a red-black tree
 //! The alternatives were measured with 1,000 and 100,000 pending timers:
 //!
-//! - **Pairing heap**: one removal of the first may access every node: 13 ms under a lock.
+//! - **Pairing heap**: one removal of the first can access every node: 13 ms under a lock.
 //! - **4-ary heap** with cached keys: its array needs room before a timer is armed, on every base
-//!   that a timer may migrate to, or a full array is copied under the lock. It is slower to insert
+//!   that a timer can migrate to, or a full array is copied under the lock. It is slower to insert
 //!   and remove a first timer, the common case on a busy base, and at expiry.
 //! - **Zip tree**: the simplest, but it has no worst-case bound, and removal has to search.
 //! - **WAVL** and red-black are equal; red-black moves timers slightly faster.
 //!
 //! The last node is stored as well as the first: a timer with the usual timeout is inserted behind
-//! all others, and a search for that place costs 19 ns at 1k and 23 ns at 100k.
+//! all others. A search for that place costs 19 ns with 1,000 timers and 23 ns with 100,000.
 
 mod balance;
 mod check;
@@ -46,7 +46,7 @@ use balance::Tree;
 
 /// Timers in the order of hard expiry; equal ones in the order of insertion.
 ///
-/// Owns no memory: it links the nodes that are embedded in timers. It may be moved at any time.
+/// Owns no memory: it links the nodes that are embedded in timers. It can be moved at any time.
 /// Dropping it leaves nodes marked as linked; see [`QueueRef::new`].
 pub struct Queue {
     tree: Tree,
@@ -97,7 +97,7 @@ impl Queue {
     }
 
     /// Queues `node` for `window`, behind the nodes with the same hard expiry. Returns whether
-    /// `node` is now the first, so that the device may have to be armed for it.
+    /// `node` is now the first: then the device (the hardware timer) must perhaps be armed for it.
     ///
     /// If `soft > hard`, `hard` is raised as by [`Window::new`]. A node that is already in this
     /// queue is moved, unless its place between its neighbours is still right.
@@ -146,7 +146,7 @@ impl Queue {
         is_first
     }
 
-    /// Moves a node to a window. Returns whether it is the first node then.
+    /// Moves a queued node to the position for a new window. Returns whether it is then the first.
     #[inline(never)]
     fn move_to(&mut self, node: QueueRef, window: Window) -> bool {
         if self.stays(node, window.hard) {
@@ -157,7 +157,7 @@ impl Queue {
         self.insert(node, window)
     }
 
-    /// Returns whether a queued node may keep its position if its hard expiry changes to `hard`: no
+    /// Returns whether a queued node can keep its position if its hard expiry changes to `hard`: no
     /// node before it has a later hard expiry, and every node behind it has one.
     fn stays(&self, node: QueueRef, hard: Ns) -> bool {
         let is_behind = || {
@@ -215,14 +215,14 @@ impl Queue {
         node.leave();
     }
 
-    /// Returns the window of the timer for which the device is armed: that with the smallest hard
-    /// expiry, and of those with equal ones the timer that was inserted first. O(1).
+    /// Returns the window of the timer for which the device is armed: the timer with the smallest
+    /// hard expiry. Of timers with equal ones, it is the timer that was inserted first. O(1).
     pub fn first(&self) -> Option<Window> {
         self.first.map(QueueRef::window)
     }
 
-    /// Removes and returns the next timer that may fire at `now`, or `None` if the queue is empty
-    /// or its first timer's soft expiry is after `now`. Call it until it returns `None`.
+    /// Removes and returns the next timer that is allowed to fire at `now`; `None` if the queue is
+    /// empty or its first timer's soft expiry is after `now`. Call it until it returns `None`.
     ///
     /// After `None` every timer's hard expiry is after `now`. O(log n) worst case, O(1)
     /// amortised.

@@ -73,7 +73,7 @@ const DUE: usize = BUCKETS * LANES;
 /// the past would prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
 type WheelLists = Lists<{ OVERDUE + 1 }>;
-/// The largest distance in ticks that the top level can hold, wherever in its granule the clock is.
+/// The largest distance in ticks that the top level can hold, at any position of the clock.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
 /// How an owner of a wheel re-arms a pending timer for a later time.
@@ -105,7 +105,7 @@ pub enum Popped {
     /// A timer that is due, and its deadline.
     Due(WheelRef, Ns),
     /// A timer was not due, because its deadline had been moved later (pushed out), and was moved
-    /// to its proper bucket. More timers may be due.
+    /// to its proper bucket. More timers are perhaps due.
     PushedOut,
     /// No timer is due.
     Nothing,
@@ -139,16 +139,16 @@ pub struct Wheel {
     /// Timers on `DUE` with a deadline at or before this are popped. The deadlines of the others
     /// were pushed out, so they are moved to their new buckets.
     pop_by: Ns,
-    /// Whether timers fire exactly at their deadlines: [`gather`](Wheel::gather) collects them, and
-    /// arming does not move the clock.
+    /// Whether timers fire exactly at their deadlines, not with their buckets: then
+    /// [`gather`](Wheel::gather) collects the due timers, and arming does not move the clock.
     is_exact: bool,
-    /// Whether `run_ahead` or `cursor` may refer to a timer, so that a removal has to check them.
+    /// Whether `run_ahead` or `cursor` possibly refers to a timer: then a removal checks both.
     is_walked: bool,
     /// A lower bound of the tick at which the next bucket comes due. Only buckets that are occupied
     /// or live (see `Level`) count.
     next_mark: u64,
     lists: WheelLists,
-    /// The lengths of this and the next array are powers of two: a masked index needs no check.
+    /// This and the next array have a power of two as length: a masked index needs no bounds check.
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
     /// One element for each level.
     levels: [Level; LEVELS.next_power_of_two()],
@@ -236,8 +236,8 @@ impl Wheel {
 
     /// Arms a timer that is not pending. Returns its level, and whether it is deferrable. O(1).
     ///
-    /// The timer's distance counts from the wheel's clock: see [`forward`](Wheel::forward). A
-    /// deadline that has passed comes due with the next [`advance`](Wheel::advance).
+    /// The distance to the deadline counts from the wheel's clock: see [`forward`](Wheel::forward).
+    /// A deadline that has passed comes due with the next [`advance`](Wheel::advance).
     ///
     /// Panics if the timer is pending: [`cancel`](Wheel::cancel) it first.
     #[inline(always)]
@@ -246,8 +246,8 @@ impl Wheel {
     }
 
     /// Brings the clock up to date before an arming: a clock that lags would make the timer's
-    /// distance seem longer, and its level coarser, than necessary. `now` may be older than a time
-    /// that the wheel has seen.
+    /// distance seem longer, and its level coarser, than necessary. `now` is allowed to be older
+    /// than a time that the wheel has seen.
     #[inline]
     pub fn forward(&mut self, now: Ns) {
         if self.moves_clock(now) {
@@ -283,8 +283,8 @@ impl Wheel {
 
     /// Examines the next timer of the buckets that the last [`advance`](Wheel::advance) reached, in
     /// the order of expiry. If its deadline has passed, removes the timer; its deadline can then no
-    /// longer be changed (see [`close_by`](Deadlines::close_by)). If the deadline was made later
-    /// since, moves the timer to that bucket. O(1) amortised.
+    /// longer be changed (see [`close_by`](Deadlines::close_by)). If its deadline was made later
+    /// since, moves the timer to the bucket of the new deadline. O(1) amortised.
     ///
     /// `looks` is raised by one for each timer that was accessed, by at most
     /// [`LOOKS_MAX`](Wheel::LOOKS_MAX), so that the caller can bound its work. The remaining timers
@@ -314,8 +314,8 @@ impl Wheel {
     }
 
     /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count. The
-    /// time is never late (W3), but early if all timers of the first bucket were pushed out and
-    /// have not been moved yet. The cost depends on the number of levels only.
+    /// time is never late (W3), but early if all timers of the first bucket were armed again for a
+    /// later time and have not been moved yet. The cost depends on the number of levels only.
     pub fn next_event(&self) -> Ns {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
@@ -327,7 +327,7 @@ impl Wheel {
     }
 
     /// Returns when a pending timer comes due with its bucket, unless it has been pushed out by
-    /// then. Never before its deadline; [`Ns::NEVER`] if it is deferrable.
+    /// then. The time is never before the deadline. [`Ns::NEVER`] if the timer is deferrable.
     #[inline]
     pub fn due_at(&self, node: WheelRef) -> Ns {
         let place = WheelPlace::of(node);
@@ -391,7 +391,7 @@ impl Wheel {
         if !self.is_exact {
             self.clk_until = self.tick.start(clk + 1);
         }
-        // `min`: an arming may have moved the clock beyond `target`, the tick of the last
+        // `min`: an arming has possibly moved the clock beyond `target`, the tick of the last
         // `advance`. Timers with a deadline after that tick are not popped yet.
         self.pop_by = self.pop_by.max(self.tick.start(clk.min(self.target)));
     }

@@ -1,4 +1,4 @@
-//! The precise timers of a base: an ordered queue, and another for timers that wait for a pass.
+//! The precise timers of a base: an ordered queue, and one for timers that wait for the next pass.
 //!
 //! A pass fires the timers that are due at one moment. A timer that is armed during or after a pass
 //! for that moment or earlier waits for the next pass, as in the wheel. If it went into the queue
@@ -73,7 +73,7 @@ impl PreciseQueue {
         self.lane(lane).remove(node);
     }
 
-    /// During a pass, a timer that is already due waits in the late queue for the next pass.
+    /// A timer that is armed for the time of the last pass or before waits for the next pass.
     #[inline]
     fn lane_for(&self, window: Window) -> Lane {
         match self.pass {
@@ -124,7 +124,7 @@ impl PreciseQueue {
         self.over = false;
     }
 
-    /// Removes and returns the next timer that may fire in this pass.
+    /// Removes and returns the next timer that is allowed to fire in this pass.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<QueueRef> {
         // This check saves the call of `pop_due`: bases call `pop` before they take each coarse
@@ -138,7 +138,7 @@ impl PreciseQueue {
         if self.over { None } else { self.queue.pop_expired(self.pass?) }
     }
 
-    /// Returns whether timers of the last pass have not fired yet.
+    /// Returns whether the first timer in the queue was due at the time of the last pass.
     fn is_due(&self) -> bool {
         let first = self.queue.first();
         self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))

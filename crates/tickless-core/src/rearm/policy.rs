@@ -6,7 +6,7 @@ pub enum Policy {
     /// Every removal of the earliest timer programs the device, also as part of a restart: Linux
     /// from commit 968320b (2010) on, as measured by the report that proposed lazy rearming.
     Eager,
-    /// No removal programs the device (lazy rearming). The device may fire early with nothing due.
+    /// No removal programs the device (lazy rearming). The device can fire with no timer due.
     #[default]
     Lazy,
     /// A cancel of the earliest timer programs the device; a restart of it writes at most once.
@@ -19,14 +19,14 @@ impl Policy {
     pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
 }
 
-/// Whether the event device must follow the changes of a timer, for the timer's lifetime.
+/// Whether the event device must follow a timer's changes: a fixed property of each timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Urgency {
     /// The [`Policy`] decides when a change of the timer programs the device.
     #[default]
     Prompt,
     /// The timer nearly always moves later, such as the timer that ends a scheduler's time slice.
-    /// The device need not follow it, and may fire early with nothing due.
+    /// The device need not follow the timer, and can fire with no timer due.
     Lazy,
 }
 

@@ -37,7 +37,7 @@ impl Ns {
     #[inline]
     pub const fn from_duration(duration: core::time::Duration) -> Ns {
         let (secs, nanos) = (duration.as_secs(), duration.subsec_nanos() as u64);
-        // The fast path, as every arming converts a duration: one comparison rules out an overflow.
+        // A fast path, because every arming converts a duration: one comparison excludes overflow.
         if secs >> 34 == 0 {
             return Ns(secs * 1_000_000_000 + nanos);
         }

@@ -77,7 +77,7 @@ impl Tick {
     #[doc(hidden)]
     #[inline(always)]
     pub const fn ceil(self, time: Ns) -> u64 {
-        // One comparison finds both special cases, late times and 0, as 0 wraps to the latest time.
+        // One comparison finds both special cases, late times and 0, because 0 - 1 is a late time.
         let before = time.0.wrapping_sub(1);
         if before > i64::MAX as u64 {
             return self.ceil_of_late(time);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     /// Goal: the multiplication divides exactly, which W1 (never early) depends on.
-    /// Method: every boundary around multiples, small, large and at the end of the range.
+    /// Method: check times at and next to multiples of the tick, up to the end of the range.
     #[test]
     fn division_is_exact() {
         for ns in [1_000, 1_001, 4_096, 999_983, 1_000_000, 4_000_000, 10_000_000, 1_000_000_000] {

@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// Returns the axes that a table of this kind must have, and those that it may have.
+    /// Returns the axes that a table of this kind must have, and those that it can have.
     pub const fn axes(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Kind::Simulate => (
@@ -58,8 +58,8 @@ pub struct Cell {
     pub bytes: Option<u64>,
     pub cpus: Option<u16>,
     pub clock: Option<Clock>,
-    /// The policy, or `None` for a study that always runs under all its policies. A replay covers
-    /// several `policies`, and each of its results names one.
+    /// The policy for the timer device; `None` for a study that always runs under all its policies.
+    /// A replay covers several `policies`, and each of its results names one.
     pub policy: Option<ReplayPolicy>,
     pub policies: Vec<ReplayPolicy>,
     pub hz: Option<u32>,
@@ -101,7 +101,7 @@ impl StudyName {
         self.0
     }
 
-    /// The policies of which a campaign may choose some for this study. Empty for a study that
+    /// The policies from which a campaign can choose some for this study. Empty for a study that
     /// always runs under all policies that it knows.
     pub fn policies(self) -> &'static [ReplayPolicy] {
         match self {

@@ -28,7 +28,7 @@ impl Numbers {
         self.ranges.iter().map(count).fold(0, u64::saturating_add)
     }
 
-    /// Returns the number at a place of the list, counted from 0.
+    /// Returns the number at a place of the list. Places are counted from 0.
     pub fn get(&self, mut place: u64) -> Option<u64> {
         for &(first, last) in &self.ranges {
             if place <= last - first {

@@ -1,5 +1,5 @@
-//! A plan: a campaign's file with its patterns of files and its machines resolved. Returns each
-//! cell (each requested computation) by its number.
+//! A plan: a campaign's file, with the files that its patterns match and the machines that it
+//! names. Returns each cell (each requested computation) by its number.
 
 use super::{Axes, Campaign, CampaignError, Cell, Kind, Numbers, StudyName};
 use crate::project::Clock;
@@ -70,7 +70,7 @@ impl Plan {
         let tables = tables.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         let (version, base) = (VERSION.to_string(), base.to_path_buf());
         let plan = Plan { version, base, tables, campaign };
-        // Checking this many cells is enough to report that no study knows any of the policies.
+        // If none of so many cells exists, report that no study knows any of the policies.
         const CHECKED: usize = 1_000_000;
         if plan.tables.is_empty() {
             Err(wrong(empty("write a table [simulate], [replay] or [project]")))
@@ -107,7 +107,7 @@ impl Plan {
         None
     }
 
-    /// Returns the cells of shard `shard` if all cells are divided into `of` shards, in order:
+    /// Divides the numbers of all cells into `of` shards, and returns the cells of shard `shard`:
     /// those of every `of`-th number, beginning with number `shard`.
     pub fn cells(&self, shard: u64, of: u64) -> impl Iterator<Item = Cell> + '_ {
         let step = usize::try_from(of.max(1)).unwrap_or(usize::MAX);
@@ -158,8 +158,8 @@ impl Table {
         Ok(Table { kind, machines, traces })
     }
 
-    /// Returns the number of values on each axis, which is 1 for an axis that has none. A replay
-    /// covers all of its policies in one cell.
+    /// Returns the number of values on each axis. An axis without values counts as 1. So do the
+    /// policies of a replay, which covers all of them in one cell.
     fn lengths(&self, axes: &Axes) -> [u64; 8] {
         let policies = if self.kind == Kind::Replay { 0 } else { policies(self.kind, axes).len() };
         let lists = [
@@ -176,7 +176,7 @@ impl Table {
         [studies, traces, machines, cpus, clocks, policies, hz, seeds]
     }
 
-    /// Returns the cell at a place of each axis; `None` if the study lacks this combination.
+    /// Returns the cell with these indexes on the axes; `None` if the study lacks this combination.
     fn cell(&self, axes: &Axes, places: [u64; 8]) -> Option<Cell> {
         let [study, trace, machine, size, clock, policy, hz, seed] = places;
         let mut cell = Cell { kind: self.kind, ..Cell::default() };
@@ -226,7 +226,8 @@ impl Table {
     }
 }
 
-/// Returns the policies of a table: if it names none, all in a simulation, else the usual ones.
+/// Returns the policies that a table names. A table of replays or projections that names none has
+/// the default ones; a simulation without policies runs under all that its study knows.
 fn policies(kind: Kind, axes: &Axes) -> &[ReplayPolicy] {
     match (kind, axes.policies.as_slice()) {
         (Kind::Replay | Kind::Project, []) => &ReplayPolicy::DEFAULT,
@@ -244,7 +245,7 @@ impl MachineFile {
     }
 }
 
-/// Splits a cell's number into an index for each axis. The last axis changes fastest.
+/// Splits a cell's number into an index for each axis. The index of the last axis changes fastest.
 fn places<const N: usize>(lengths: [u64; N], mut number: u64) -> [u64; N] {
     let mut places = lengths;
     for place in places.iter_mut().rev() {
@@ -271,7 +272,7 @@ fn empty(why: &str) -> String {
     format!("there are no cells to run: {why}")
 }
 
-/// Reads the machines: files if the name has a dot or a slash, otherwise those of the program.
+/// Reads machines: files if a name has a dot or a slash, otherwise machines of this program.
 fn machine_files(
     base: &Path,
     names: &[String],

@@ -29,8 +29,8 @@ pub struct Spread {
     pub p50: f64,
     pub p75: f64,
     pub p95: f64,
-    /// The unit in which a machine's distance from the median is measured: half the distance
-    /// between the quartiles, but at least a quarter of all machines' mean distance from it.
+    /// The unit of a machine's distance from the median: half the distance between the quartiles,
+    /// but at least a quarter of all machines' mean distance from the median.
     #[serde(skip)]
     usual: f64,
 }
@@ -64,7 +64,7 @@ pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> F
 }
 
 impl Fleet {
-    /// Compares the machines: each figure's spread, and the machines farthest from the median.
+    /// Compares machines: each figure's quantiles, and the machines farthest from the median.
     pub fn of(machines: Vec<Machine>) -> Fleet {
         let usable: Vec<(&Machine, &Figures)> =
             machines.iter().filter_map(|it| Some((it, it.figures.as_ref()?))).collect();
@@ -85,7 +85,7 @@ impl Fleet {
 }
 
 impl Spread {
-    /// Computes quantiles of a figure, and its usual distance from the median.
+    /// Computes the quantiles of a figure, and the unit for distances from its median.
     fn of(figure: &Figure, machines: &[(&Machine, &Figures)]) -> Spread {
         let mut values: Vec<f64> = machines.iter().map(|(_, it)| (figure.of)(it)).collect();
         values.sort_by(f64::total_cmp);
@@ -132,7 +132,7 @@ impl Differs {
 mod tests {
     use super::*;
 
-    /// Machines with equal numbers are not listed as differing. A trace that cannot be used does
+    /// Machines with equal figures are not listed as differing. A trace that cannot be used does
     /// not influence the quantiles.
     #[test]
     fn the_machine_that_differs_most_is_first_with_its_figure() {

@@ -30,14 +30,15 @@ struct Part {
     pending: Vec<(u32, Start)>,
 }
 
-/// The simulated clock begins at the trace's time modulo this many ticks. That keeps simulated time
+/// The simulated clock begins at the trace's time modulo this many ticks, to keep simulated time
 /// small. Expiries of coarse timers are still rounded as in the recording: the timer wheel rounds
 /// them to multiples of its granules, which are larger than this only for timers of more than four
 /// hours (at 1,000 Hz).
 const GRANULE_TICKS: u64 = 1 << 18;
 
 impl Layout {
-    /// Assigns each CPU a CPU of the trace, and an offset in time (0 if there are as many CPUs).
+    /// Assigns each simulated CPU a CPU of the trace and an offset in time, drawn at random. If
+    /// there are as many CPUs as in the trace, assigns each one its own, with offset 0.
     pub(super) fn new(streams: &Streams, cpus: u16, window: Ns, seed: u64) -> Layout {
         let mut random = Random::new(seed << 1 | 1);
         let of_trace = streams.cpus.max(1);
@@ -83,7 +84,7 @@ impl Layout {
         layout
     }
 
-    /// Assigns each strand (one CPU's operations on another's timers) to the CPU that performs it.
+    /// Assigns each strand (operations of one CPU on one home CPU's timers) to a simulated CPU.
     fn hand_out(&mut self) {
         for home in (0..self.parts.len()).map(|cpu| CpuId(cpu as u16)) {
             for strand in 0..self.home(home).strands.len() {
@@ -159,7 +160,7 @@ impl Layout {
     }
 }
 
-/// Returns the slots of the timers that are pending at a time, each with its arming.
+/// Returns the slots of the timers that are pending at a time, each with how it was armed.
 fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Start)> {
     let timers = &streams.homes[source.index()];
     let pending = streams.pending(source, at).into_iter();

@@ -8,8 +8,8 @@ use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::replay::streams::{Event, Family, Start, Streams, What};
 
-/// If the simulation has not fired a timer this long after its recorded expiry, the timer is
-/// cancelled or armed again, as its recorded callback did.
+/// If the simulation has not fired a timer this long after the timer's recorded expiry, the timer
+/// is cancelled or armed again, as its recorded callback did.
 const CATCHES_UP: Ns = Ns(200_000);
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Home {
 #[derive(Debug)]
 pub(super) struct Timer {
     pub(super) family: Family,
-    /// The recorded expiries in order, each with the arming if its callback restarted the timer.
+    /// The recorded expiries in order. Each has the new arming if its callback restarted the timer.
     pub(super) expiries: Vec<(Ns, Option<Start>)>,
 }
 
@@ -59,7 +59,7 @@ impl Home {
         homes.map(|(timers, life)| Home::new(streams, timers, life, &slots)).collect()
     }
 
-    /// Numbers the expiries of each timer, and sorts the operations on them into strands.
+    /// Numbers the expiries of each timer, and sorts operations by the CPU that performed them.
     fn new(streams: &Streams, timers: &[u32], life: &[Event], slots: &[u32]) -> Home {
         let timer =
             |&timer: &u32| Timer { family: streams.families[timer as usize], expiries: Vec::new() };
@@ -83,7 +83,7 @@ impl Home {
         home
     }
 
-    /// Returns the operations that the CPU `by` performed on these timers; none at first.
+    /// Returns the list of what the CPU `by` did with these timers. Adds an empty list if needed.
     fn strand(&mut self, by: CpuId) -> &mut Strand {
         let found = self.strands.iter().position(|strand| strand.by == by);
         let place = found.unwrap_or_else(|| {
@@ -95,7 +95,7 @@ impl Home {
 }
 
 impl Strand {
-    /// Returns a range of operations that includes all recorded in this interval, possibly others.
+    /// Returns all operations recorded in this interval, and perhaps some before or after it.
     pub(super) fn around(&self, recorded: &Range<Ns>) -> &[Operation] {
         // An operation is performed at its recorded time or up to `CATCHES_UP` later, and the list
         // is sorted by the time of performing.

@@ -38,7 +38,7 @@ pub fn project(
         return Err(ProjectError::Policy(request.policy));
     }
     let machine = sized(like, request.cpus);
-    // The simulated machine has whole sockets, so it may have more CPUs than requested. The
+    // The simulated machine has whole sockets, so it can have more CPUs than requested. The
     // additional CPUs stay off.
     let cpus = request.cpus.clamp(1, machine.cpus);
     let window = window(streams, cpus, request.seconds).ok_or(ProjectError::NoOperations)?;
@@ -60,7 +60,7 @@ pub fn project(
     Ok(Projection::new(counts, &costs, cpus, window, streams, request))
 }
 
-/// Returns how long an interval is simulated: as requested, or for a usual number of operations.
+/// Returns the simulated interval's length: as requested, or for about `OPERATIONS` operations.
 fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
     let span = streams.ends.since(streams.begins);
     let all: usize = streams.lives.iter().map(Vec::len).sum();
@@ -82,13 +82,13 @@ fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
 }
 
 /// The state that the CPUs of a run share. No `RefCell` in it is borrowed during a step that takes
-/// simulated time, because the code of another CPU may run then.
+/// simulated time, because the code of another CPU can run during such a step.
 struct Run {
     bases: Arc<Bases<Sim>>,
     layout: Layout,
     /// `None`: the CPUs' own counters.
     clock: Option<SharedClock>,
-    /// The timers that have been used so far. Indexed by the timer's CPU, then by its slot.
+    /// The timers that have been used so far. Indexed by the timer's home CPU, then by its slot.
     timers: Vec<Vec<OnceCell<Instance>>>,
     counts: RefCell<Counts>,
     /// For each CPU: the counts of its timer device when the measured interval began.
@@ -156,7 +156,7 @@ impl Run {
         }
     }
 
-    /// What a CPU does: arms the pending timers, then performs its operations at their times.
+    /// Runs a CPU: arms the pending timers, then performs the CPU's operations at their times.
     fn body(&self, cpu: CpuId) {
         const BEFORE: Ns = Ns::from_ms(5);
         cpu::wait_until(Ps::from_ns(Ns(self.layout.begins.0.saturating_sub(BEFORE.0))));
@@ -250,7 +250,7 @@ impl Run {
         self.counts.borrow_mut().armed += u64::from(self.measured.get());
     }
 
-    /// Cancels a timer, and counts the time for which this CPU waited for others.
+    /// Cancels a timer, and counts the time for which this CPU waited for other CPUs.
     fn cancel(&self, home: CpuId, slot: u32) {
         let before = engine::waited();
         match &self.instance(home, slot).timer {

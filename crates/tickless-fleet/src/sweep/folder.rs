@@ -129,8 +129,8 @@ impl Folder {
     }
 
     /// Locks a shard (a share of the cells) for this process, until the returned file is closed.
-    /// Fails if another process has locked this shard, or any shard with another `count`: the two
-    /// may have cells in common, unlike two shards with the same `count`.
+    /// Fails if another process has locked this shard, or any shard with another `count`: shards
+    /// with different counts can have cells in common, unlike two shards with the same `count`.
     pub(super) fn claim(&self, shard: Shard) -> Result<File, SweepError> {
         let Shard { index, count } = shard;
         let end = format!("-of-{count}");
@@ -206,8 +206,8 @@ impl Folder {
 }
 
 impl Index {
-    /// Adds the locations of all outcomes in a folder. If a cell has both an error and a later
-    /// success, the success counts.
+    /// Adds the locations of all outcomes in a folder. If a cell has both an error and a success,
+    /// the success counts.
     pub(super) fn read(&mut self, folder: &Folder) -> Result<(), SweepError> {
         let is_part = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
         for path in folder.files("parts")?.into_iter().filter(is_part) {
@@ -216,7 +216,7 @@ impl Index {
         Ok(())
     }
 
-    /// Reads where each result of a part is. Fails if two parts have a result of one cell.
+    /// Reads where each result of a part (file) is. Fails if two parts have a success of one cell.
     fn read_part(&mut self, folder: &Folder, path: PathBuf) -> Result<(), SweepError> {
         let part = self.parts.len();
         self.parts.push(path.clone());

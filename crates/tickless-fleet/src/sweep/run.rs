@@ -71,7 +71,7 @@ pub fn run(
     written.map(|()| done)
 }
 
-/// Writes what the workers have computed, at intervals, until they have ended.
+/// Writes the results that the workers have computed, at intervals, until the workers have ended.
 fn write(
     session: &Session<&Folder>,
     from_workers: &Receiver<Outcome>,

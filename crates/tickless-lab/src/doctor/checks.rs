@@ -3,8 +3,8 @@
 //!
 //! A study compares a timer mechanism with the behaviour that it replaced. The checks for the
 //! problem that the mechanism solves are in the study's folder (`studies/NAME/doctor.rs`). The
-//! checks in this file are about sleeping threads: how late the kernel may wake them, and whether
-//! they wake before their next deadline.
+//! checks in this file are about sleeping threads: how late the kernel is allowed to wake them, and
+//! whether they wake before their next deadline.
 
 use super::facts::{Facts, Sleeps};
 use crate::studies::STUDIES;
@@ -31,7 +31,7 @@ pub struct Check {
     pub study: &'static str,
     pub unit: &'static str,
     pub needs: &'static [Need],
-    /// What to do if the verdict is not good.
+    /// What the user can do if the verdict is not good.
     pub(crate) advice: &'static str,
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
@@ -51,7 +51,7 @@ impl Check {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }
 
-    /// Judges the gathered facts. On a busy machine, checks that measure times are "unknown".
+    /// Judges the gathered facts. On a busy machine the verdict on a measured time is "unknown".
     pub fn judge(&self, facts: &Facts) -> Finding {
         let unknown = |why: Cow<'_, str>| {
             let how = why.into_owned();
@@ -106,7 +106,7 @@ const DEADLINES: Check = Check {
     judge: deadlines,
 };
 
-/// The kernel's default timer slack: how much later than requested it may end a sleep.
+/// The default timer slack: how much later than requested the kernel is allowed to end a sleep.
 const SLACK_DEFAULT_NS: f64 = 50_000.0;
 
 /// From this timer slack on the verdict is "bad". A millisecond is the shortest usual tick, so with
@@ -185,7 +185,7 @@ pub struct Finding {
     pub unit: &'static str,
     /// How the figure was obtained, or why it could not be obtained.
     pub how: String,
-    /// What to do; empty if there is nothing to do.
+    /// What the user can do; empty if there is nothing to do.
     pub advice: String,
     pub study: &'static str,
 }
@@ -195,11 +195,11 @@ pub struct Judgement {
     pub verdict: Verdict,
     pub figure: Option<f64>,
     pub how: String,
-    /// What to do here, instead of the check's own advice.
+    /// Advice for this case, shown instead of the check's general advice. `None`: the general one.
     pub advice: Option<String>,
 }
 
-/// A judgement, or an error text: why nothing could be judged, and what to do about that.
+/// A judgement, or an error text: why there is no judgement, and what the user can do about that.
 pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
 
 impl Judgement {

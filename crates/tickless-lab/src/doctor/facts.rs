@@ -20,7 +20,7 @@ pub struct Facts {
     pub counted: Seen<Counted>,
     pub recorded: Seen<RecordedTimers>,
     pub quotas: Seen<Vec<Quota>>,
-    /// The timer slack: how much later than requested the kernel may wake a thread, in ns.
+    /// The timer slack in ns: how late the kernel is allowed to wake a thread.
     pub slack_ns: Seen<u64>,
     pub sleeps: Seen<Sleeps>,
 }
@@ -82,8 +82,8 @@ pub enum IdleTicks {
 pub struct CpuCounts {
     pub timer_interrupts: u64,
     pub timer_softirqs: u64,
-    /// The number of softirqs that ran callbacks of high-resolution timers. Only timers that were
-    /// set up for it use a softirq; other callbacks run in the timer interrupt.
+    /// The number of softirqs that ran callbacks of high-resolution timers. Most callbacks run in
+    /// the timer interrupt; only timers that were created for softirq context use a softirq.
     pub hrtimer_softirqs: u64,
     /// The CPU's total time, in the kernel's units of CPU accounting (usually 10 ms).
     pub time: u64,

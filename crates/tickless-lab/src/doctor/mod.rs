@@ -7,9 +7,9 @@
 //! - On a healthy idle machine, real or virtual, every verdict is `ok` or `unknown`.
 //! - The machine is left unchanged: what was set up for gathering is removed again.
 //!
-//! Gathering and judging are separate: `gather` fills in [`Facts`], and the checks are functions of
-//! them, which can be tested on any machine. Each limit between verdicts is a named constant with a
-//! reason, in the file of the check that uses it.
+//! Gathering and judging are separate: `gather` fills in [`Facts`], and each check is a function of
+//! these facts, which can be tested on any machine. Each limit between verdicts is a named constant
+//! with a reason, in the file of the check that uses it.
 
 pub mod checks;
 pub mod facts;

@@ -40,8 +40,8 @@ pub fn timerfd(plan: &Plan) -> Result<Slice, LabError> {
 
 const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
 
-/// Starts the threads of the plan. Each calls `sleep` once, to get its own function that sleeps
-/// until a deadline. Returns the wakeups of all threads.
+/// Starts the threads of the plan. Each thread calls `sleep` once. The returned function then
+/// sleeps until a deadline each time the thread calls it. Returns the wakeups of all threads.
 fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     plan: &Plan,
     sleep: impl Fn() -> nix::Result<S> + Sync,
@@ -56,7 +56,7 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
                     let sleep = sleep().map_err(LabError::system(SLEEP))?;
                     Ok((sleep, now().map_err(LabError::system(SLEEP))?))
                 });
-                // Wait at the barrier even after an error: the other threads would wait for ever.
+                // Wait even after an error: otherwise the other threads would wait for ever.
                 ready.wait();
                 let (sleep, start) = prepared?;
                 cycle(plan, start, sleep).map_err(LabError::system(SLEEP))
@@ -74,7 +74,7 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     })
 }
 
-/// Sleeps until each deadline in turn. Counts deadlines that passed before a sleep as missed.
+/// Sleeps until each deadline in turn. Deadlines that pass before the next sleep count as missed.
 fn cycle(
     plan: &Plan,
     start: Instant,

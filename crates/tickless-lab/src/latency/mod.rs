@@ -24,15 +24,15 @@ pub enum Sleeper {
     ClockNanosleep,
     /// A thread that reads a timerfd
     Timerfd,
-    /// Our high-resolution timer: its callback, on its driver's thread
+    /// This library's high-resolution timer. Its callback runs on the thread that drives the timer
     Hrtimer,
-    /// Our high-resolution timer, whose driver wakes 100 us before the deadline and spins until
-    /// then
+    /// This library's high-resolution timer, whose driver thread wakes 100 us before the deadline
+    /// and spins until the deadline
     HrtimerSpin,
-    /// Our high-resolution timer, whose driver learns how long before the deadline to wake and
-    /// spin, for at most a twentieth of a CPU
+    /// This library's high-resolution timer. Its driver learns how long before the deadline to wake
+    /// and spin. Spinning takes at most a twentieth of a CPU
     HrtimerAuto,
-    /// Our coarse timer, which fires up to 13 % of its delay and a tick late on purpose
+    /// This library's coarse timer, which fires up to 13 % of its delay and a tick late on purpose
     Timeout,
 }
 
@@ -78,8 +78,8 @@ impl Sleeper {
     }
 }
 
-/// Measures the ways to sleep in turn, each `turns` times, so that a disturbance affects all of
-/// them. Returns for each way the sum of its turns.
+/// Measures the ways to sleep alternately, each `turns` times, so that a disturbance affects all of
+/// them. Returns for each way to sleep the sum of its turns.
 pub fn measure(
     sleepers: &[Sleeper],
     plan: &Plan,

@@ -14,7 +14,7 @@ use tickless::{Fired, Timers};
 /// The driver wakes this long before a deadline and spins until the deadline. Most machines need
 /// less time to wake a thread.
 const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
-/// The driver learns how much earlier to wake, and may spin for a 20th of its CPU's time.
+/// The driver learns how much earlier to wake. It spins for at most a 20th of its CPU's time.
 const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
 
 /// Measures as many timers as the plan has threads, spread over the timer bases. If the plan binds
@@ -28,7 +28,7 @@ pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, LabError> {
     let pinned = plan.threads.iter().any(Option::is_some);
     let settings = if pinned { settings.pin_drivers() } else { settings };
     thread::scope(|scope| {
-        // A new thread starts the drivers, because they inherit its priority and slack.
+        // Start drivers from a new thread, because they inherit its priority and slack.
         let starter = scope.spawn(move || {
             plan.prepare(None)?;
             let timers = settings.start()?;
@@ -73,7 +73,7 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
         let next = deadline + plan.interval.saturating_mul(periods.min(1 << 31) as u32);
         if plan.is_done(tally.lateness.len(), next, end) {
             fired.stop();
-            // The send fails only if the receiver has given up, and then the tally is not needed.
+            // The send fails only if the receiver has given up. Then the tally is not needed.
             let _ = tell.send(std::mem::take(&mut tally));
         } else {
             tally.missed += periods.saturating_sub(1);
@@ -81,7 +81,7 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
     }
 }
 
-/// A function that starts the timer it owns. Dropping it drops the timer.
+/// A function that arms the timer which it owns. Dropping the function drops the timer.
 type StartAt = Box<dyn Fn(Instant)>;
 
 /// Makes a timer on `base`. Returns the function that arms it for a given time.

@@ -17,12 +17,12 @@ pub struct Plan {
     pub threads: Vec<Option<usize>>,
     /// The real-time priority, from 1 to 99, under `SCHED_FIFO`. `None` for the usual scheduling.
     pub priority: Option<u8>,
-    /// The timer slack: how late the kernel may wake threads that are not real-time.
+    /// The timer slack: how late the kernel is allowed to wake threads that are not real-time.
     pub slack_ns: u64,
-    /// Deadlines are this long after whole multiples of the interval. With `None`, they are whole
-    /// intervals after the start.
+    /// Deadlines are this long after times that are multiples of the interval. With `None`, they
+    /// are whole intervals after the start.
     pub phase: Option<Duration>,
-    /// How many wakeups of each thread, and how long; `None` for no limit.
+    /// The measurement ends after this many wakeups of each thread, or this time; `None`: no limit.
     pub loops: Option<u64>,
     pub duration: Option<Duration>,
     /// Set this to end the measurement at once and keep the wakeups so far.
@@ -39,7 +39,7 @@ impl Plan {
         self.duration.map_or(Instant::NEVER, |duration| start + duration)
     }
 
-    /// Returns the first deadline, at the requested phase of the interval.
+    /// Returns the first deadline: at least one interval after `start`, and at the requested phase.
     pub fn first(&self, start: Instant) -> Instant {
         let next = start + self.interval;
         let Some(phase) = self.phase else { return next };
@@ -90,8 +90,8 @@ pub struct Break {
 
 impl Break {
     /// Makes a `Break` that ends the measurement at the first wakeup that is more than `above`
-    /// late. The thread that woke calls `freeze` at once, which should keep what explains the
-    /// lateness, such as a trace buffer. `freeze` should take no longer than a system call.
+    /// late. The thread that woke late calls `freeze` at once. `freeze` should preserve data that
+    /// explains the lateness, such as a trace buffer, and should take no longer than a system call.
     pub fn new(above: Duration, freeze: impl Fn() + Send + Sync + 'static) -> Break {
         Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
     }

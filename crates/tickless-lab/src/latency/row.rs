@@ -4,8 +4,8 @@ use super::{Bins, Plan, Sleeper, Slice, Tally};
 use crate::measure::Spread;
 use serde::Serialize;
 
-/// The figures of one sleeper, which is a way to sleep. Times are in nanoseconds, and null if there
-/// was no wakeup.
+/// The results for one way to sleep (a *sleeper*), such as `timerfd`: how late threads woke, in
+/// nanoseconds, and counts. A time is `None` if no thread woke.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     pub sleeper: &'static str,
@@ -15,9 +15,9 @@ pub struct Row {
     pub p99: Option<u64>,
     pub p999: Option<u64>,
     pub max: Option<u64>,
-    /// The number of turns in which the ways to sleep were measured alternately.
+    /// The ways to sleep were measured alternately, in this many turns.
     pub turns: usize,
-    /// For the average and each quantile, the least and the greatest value of a turn.
+    /// For the average and each quantile: the least and the greatest of the values of all turns.
     pub spread: Spreads,
     pub samples: u64,
     pub wakeups_per_s: f64,
@@ -41,7 +41,7 @@ pub struct Spreads {
 }
 
 impl Spreads {
-    /// Returns how much the figures differ between turns: their least and greatest values.
+    /// Returns how much the average and quantiles differ between turns: the least and the greatest.
     fn of(turns: &[Tally]) -> Spreads {
         let woken = || turns.iter().filter(|tally| !tally.lateness.is_empty());
         let ends = |of: &dyn Fn(&Tally) -> f64| {
@@ -64,7 +64,7 @@ pub struct Buckets {
 }
 
 impl Row {
-    /// Computes a sleeper's figures, with a histogram up to `histogram_us` microseconds if set.
+    /// Computes a sleeper's figures. With `histogram_us`, adds a histogram up to that lateness.
     pub fn new(sleeper: Sleeper, plan: &Plan, slice: &Slice, histogram_us: Option<u32>) -> Row {
         let Slice { tally, usage, turns } = slice;
         let some = |value: u64| (!tally.lateness.is_empty()).then_some(value);

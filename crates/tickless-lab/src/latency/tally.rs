@@ -98,7 +98,7 @@ impl Bins {
         Bins((1..=most_us.div_ceil(width_us)).map(|bin| bin * width_us * 1_000).collect())
     }
 
-    /// Returns a bin for each microsecond: the first for less than 1 us, and so on.
+    /// Returns bins of one microsecond each, up to `most_us`. The first is for less than 1 us.
     pub fn microseconds(most_us: u32) -> Bins {
         Bins((1..=u64::from(most_us)).map(|us| us * 1_000 - 1).collect())
     }
@@ -107,7 +107,7 @@ impl Bins {
         self.0.iter().map(|end| end / 1_000)
     }
 
-    /// Returns how many wakeups are in each bin. The last count is of those above all bins.
+    /// Returns how many wakeups are in each bin. The last count is of the wakeups above all bins.
     pub fn counts(&self, tally: &Tally) -> Vec<u64> {
         let mut counts = vec![0; self.0.len() + 1];
         for value in tally.lateness.iter_recorded() {

@@ -16,8 +16,8 @@ use tickless_machine::validate::fit::fit;
 
 const TEMPLATE: &str = "host";
 
-/// Returns the CPUs on which scenes are played: all that this process may use. A scene is a small
-/// program whose steps are timed. It is an error if there is only one CPU.
+/// Returns the CPUs on which scenes are played: all that this process is allowed to use. A scene is
+/// a small program whose steps are timed. It is an error if there is only one CPU.
 pub fn cpus() -> Result<Vec<usize>, LabError> {
     let cpus = measure::cpus();
     if cpus.len() == 1 {
@@ -39,8 +39,8 @@ pub enum IfBusy {
     Measure,
 }
 
-/// Measures this host for a machine's file that may be passed on to others. If other programs keep
-/// the CPUs busy, `if_busy` decides: either it is an error, or the description mentions it.
+/// Measures this host for a machine's file that can be passed on to others. `if_busy` decides what
+/// happens if other programs keep the CPUs busy: an error, or a remark in the description.
 pub fn quiet_host(
     effort: Effort,
     if_busy: IfBusy,
@@ -68,8 +68,8 @@ pub fn quiet_host(
     }
 }
 
-/// Returns an error if the machine's file could not be read again: while a thread waits for its
-/// CPU, it may measure a price that no machine has.
+/// Returns an error if the machine's file would be rejected when it is read. That happens if a
+/// thread lost its CPU during a measurement, which makes a price (the time of an operation) absurd.
 fn check(spec: &Spec) -> Result<(), LabError> {
     let parsed = Spec::parse(&spec.name, &spec.to_toml());
     parsed.map(drop).map_err(|error| {
@@ -91,7 +91,7 @@ pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, LabError> {
         let value = Spread { median: value.median.max(0.001), ..value };
         spec = spec.with_parameter(key, parameter(value, how));
     }
-    // The fit does not see the other scenes, so that their times can be predicted.
+    // Fit only to these scenes (timed programs): then the times of other scenes are predictions.
     let turns = effort.pick(5, 101, 101);
     let taken = real::play("ping-pong", &Scene::FITTED, &cpus, turns, progress)?;
     let measured = |scene: Scene| {

@@ -70,10 +70,10 @@ impl Tools {
 
 /// Returns the median weighted by duration: all shorter durations take half of the total time.
 ///
-/// A duration is that of a pair, an arming and a disarming. Arming writes the device only if the
-/// timer is earlier than the next tick. Just before a tick it is not, and pairs without a write are
-/// much shorter. At 250 Hz these are seven of ten pairs, but take a thirteenth of the total time.
-/// The plain mean would be a third of what a pair with writes takes.
+/// A duration is the time of a pair: an arming and a disarming of a timer. Arming writes the device
+/// only if the timer is earlier than the next tick. Just before a tick it is not, and pairs without
+/// a write are much shorter. At 250 Hz, seven of ten pairs have no write, but take a thirteenth of
+/// the total time. The plain mean would be a third of the time of a pair with writes.
 fn middle_of_time(mut durations: Vec<f64>) -> f64 {
     durations.sort_by(f64::total_cmp);
     let half = durations.iter().sum::<f64>() / 2.0;
@@ -87,7 +87,7 @@ fn middle_of_time(mut durations: Vec<f64>) -> f64 {
 }
 
 /// Loads four words, adds the values, and compares the sum. Instructions have no price of their own
-/// on the simulated machine, so the price of a load contains the one that uses the value.
+/// on the simulated machine, so the price of a load includes the addition of the loaded value.
 fn load() -> f64 {
     let words: [AtomicU64; 4] = Default::default();
     let words = black_box(&words);
@@ -130,7 +130,7 @@ fn chain() -> f64 {
     ns / STEPS
 }
 
-/// Measures two threads that yield a CPU to each other: a system call and a context switch each.
+/// Measures a yield between two threads of one CPU: a system call and a context switch.
 fn switch() -> f64 {
     const YIELDS: u32 = 2_000;
     let stop = AtomicBool::new(false);
@@ -167,9 +167,9 @@ pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, LabError> {
         let off = plain(off).median;
         Spread::of(of(name).iter().map(move |ns| (ns - off).max(0.0)))
     };
-    // The price of one write of the timer device. A near timer is the first to expire, so both
-    // arming and disarming it write the device, except shortly before a tick. A far timer causes no
-    // write. So half of the difference between the two is one write.
+    // Compute the price of one write of the timer device. A near timer is the first to expire, so
+    // both arming and disarming it write the device, except shortly before a tick. A far timer
+    // causes no write. So half of the difference between a near and a far pair is one write.
     let Spread { median, low, high, count } = less("near", "far");
     let program = Spread { median: median / 2.0, low: low / 2.0, high: high / 2.0, count };
     let cycles = Spread::of(of("chain").iter().map(|ns| 1.0 / ns));

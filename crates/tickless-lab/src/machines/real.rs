@@ -46,18 +46,18 @@ impl Backend for Real {
         while Self::now() < until {}
     }
 
-    /// Does nothing: a real CPU waits by itself for a number on which the next address depends.
+    /// Does nothing: a real CPU waits by itself for a load whose value the next address needs.
     fn depend() {}
 
-    /// Does nothing: on a real CPU a critical section takes its time without help. In a simulation
-    /// this call adds that time.
+    /// Does nothing: on a real CPU the code of a critical section takes time anyway. In a
+    /// simulation this call adds that time.
     fn section<T>((): &()) {}
 }
 
-/// Plays each scene (a small timed program) `turns` times, in turn. Returns for each scene the
-/// nanoseconds per operation in each play. A scene with two sides, which are threads on different
-/// CPUs, is played on the first and the last of these CPUs. If a side lost its CPU during a play,
-/// the play is repeated, a few times at most.
+/// Plays each scene (a small timed program) `turns` times, alternating between the scenes. Returns
+/// for each scene the nanoseconds per operation in each play. A scene with two sides, which are
+/// threads on different CPUs, is played on the first and the last of these CPUs. If a side lost its
+/// CPU during a play, the play is repeated, a few times at most.
 pub fn play(
     what: &'static str,
     parts: &[Scene],
@@ -66,14 +66,14 @@ pub fn play(
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<f64>>, LabError> {
     const TRIES: usize = 4;
-    // Earlier plays keep their memory, so that each has other addresses: how long a line takes
-    // between two cores depends on which part of the shared cache its address belongs to.
+    // Keep the memory of earlier plays, so that each new play gets other addresses: how long a line
+    // takes between two cores depends on which part of the shared cache its address belongs to.
     let mut earlier = Vec::new();
     interleave(what, parts.len(), turns, progress, |part| {
         let mut once = |scene| once(scene, cpus, &mut earlier);
         let (mut ns, mut lost) = once(parts[part])?;
-        // While one side (a thread of the scene) has lost its CPU, the other side runs alone, which
-        // would falsify the measurement. So repeat.
+        // While one side (a thread of the scene) has lost its CPU, the other side runs alone. That
+        // would falsify the measurement, so repeat it.
         for _ in 1..TRIES {
             if lost == 0 {
                 break;
@@ -104,7 +104,7 @@ fn once(scene: Scene, cpus: &[usize], earlier: &mut Vec<Play>) -> Result<(f64, i
             scope.spawn(move || {
                 let placed = stay_on(cpu);
                 SIDE.set(side);
-                // Play even if binding the thread to its CPU failed: the other side waits for it.
+                // Play even if binding failed, because the other side waits for this thread.
                 let before = times_lost();
                 let result = play();
                 placed.map(|()| (result, times_lost() - before))
@@ -114,7 +114,7 @@ fn once(scene: Scene, cpus: &[usize], earlier: &mut Vec<Play>) -> Result<(f64, i
         let played = threads.into_iter().map(|thread| joined(thread, "that plays a scene"));
         played.collect::<Result<Vec<_>, LabError>>()
     })?;
-    // The tables of a set of timers are large: in new memory, page faults would be measured.
+    // Plays with large tables are dropped: page faults of new memory would be measured.
     if !matches!(scene, Scene::OwnTimer | Scene::Cancel) {
         earlier.push(play);
     }

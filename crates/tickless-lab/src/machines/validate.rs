@@ -15,7 +15,7 @@ use std::io;
 use tickless_machine::spec::Spec;
 use tickless_machine::validate::{Scene, simulate};
 
-/// A prediction may differ from the measurement by this percentage of the measured value.
+/// A prediction is right if it differs from the measured value by at most this percentage of it.
 const BAND_PERCENT: f64 = 30.0;
 
 pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, LabError> {
@@ -91,7 +91,7 @@ fn compared(part: Scene, predicted: Spread, taken: &[f64], live: Spread) -> [Cel
 }
 
 /// Returns the median and, as `low` and `high`, the 10th and the 90th percentile. The extremes are
-/// ignored because on a virtual machine they come from the work of other machines.
+/// ignored because on a virtual machine they come from the work of other virtual machines.
 fn middle(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

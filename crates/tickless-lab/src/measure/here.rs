@@ -1,4 +1,4 @@
-//! This machine: its processor, the CPUs that this process may use, and how busy they are.
+//! This machine: its processor, the CPUs that this process can use, and how busy they are.
 
 use super::thread::wait;
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -24,7 +24,7 @@ fn named(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// Returns the CPUs that this thread may use.
+/// Returns the CPUs on which this thread is allowed to run.
 pub fn cpus() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return vec![0];
@@ -48,8 +48,8 @@ pub fn disturbance() -> Option<String> {
 }
 
 /// Measures for `span` which part of all CPUs' time is used, in percent. The calling thread sleeps,
-/// so the time goes to other programs, to interrupts, and to what a hypervisor takes. `None` if the
-/// kernel does not count it.
+/// so the used time is that of other programs, of interrupts, and of the hypervisor. `None` if the
+/// kernel does not count CPU time.
 pub fn busy_percent(span: Duration) -> Option<f64> {
     let counted = || busy_of(&fs::read_to_string("/proc/stat").ok()?);
     let before = counted()?;
@@ -68,11 +68,11 @@ fn busy_of(stat: &str) -> Option<[u64; 2]> {
     Some([all - idle, all])
 }
 
-/// The columns of a CPU's time in which it was idle, including waits for a disk.
+/// The columns of `/proc/stat` with a CPU's idle time. The second is time of waits for a disk.
 pub const IDLE: std::ops::Range<usize> = 3..5;
 
-/// Returns the columns of a line of `/proc/stat`. The last two are left out: they are the time of
-/// guests, which is already included in the first two.
+/// Returns the numbers of a line of `/proc/stat`, without the last two columns. These have the time
+/// of guests, which the first two columns already include.
 pub fn cpu_times(stat: &str, name: &str) -> Option<Vec<u64>> {
     let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     Some(line.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect())

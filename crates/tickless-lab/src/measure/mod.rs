@@ -49,13 +49,13 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Returns a function for `map_err` that wraps an error of the operating system. `what` names
-    /// the request, and what the user can do if it is refused.
+    /// Returns a function for `map_err` that wraps an error of the operating system. `what`
+    /// describes what was refused, and what the user can do about that.
     pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LabError {
         move |error| LabError::System { what, error: error.into() }
     }
 
-    /// Returns a function for `map_err`, as [`LabError::system`], for an error of any kind.
+    /// Returns a function for `map_err` that wraps any error. `what` is as in [`LabError::system`].
     pub fn other<E: Into<Box<dyn Error + Send + Sync>>>(
         what: &'static str,
     ) -> impl FnOnce(E) -> LabError {
@@ -63,11 +63,11 @@ impl LabError {
     }
 }
 
-/// Measures every variant once in each turn: forwards in the first turn, backwards in the next.
-/// Returns the results of each variant in the order of the turns. `progress` shows the user under
-/// the name `what` how many measurements are done.
+/// Measures every variant once in each turn. Every second turn has the reverse order. Returns the
+/// results of each variant in the order of the turns. `progress` shows the user under the name
+/// `what` how many measurements are done.
 ///
-/// `measure` gets the number of the variant. An error ends the measurement.
+/// `measure` gets the number of the variant. An error ends all measurements.
 pub fn interleave<T, E>(
     what: &'static str,
     ways: usize,

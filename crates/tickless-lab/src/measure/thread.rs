@@ -13,8 +13,8 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Sleeps for the duration. Parks again if it wakes early, because an earlier unpark may have been
-/// left by a thread that has ended.
+/// Sleeps for the duration. Parks again if it wakes early: the first park returns at once if a
+/// thread of earlier work has left an unpark.
 pub fn wait(span: Duration) {
     let end = Instant::now() + span;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
@@ -57,15 +57,15 @@ pub fn be_urgent(priority: u8) -> Result<(), LabError> {
     .map_err(LabError::system(REFUSED))
 }
 
-/// Sets the calling thread's timer slack: how much later than requested the kernel may wake it, so
-/// that several wakeups can be combined. Real-time threads and timerfd ignore the slack.
+/// Sets the calling thread's timer slack: how much later than requested the kernel is allowed to
+/// wake the thread, to combine several wakeups. Real-time threads and timerfd ignore the slack.
 pub fn sleep_with_slack(slack_ns: u64) -> Result<(), LabError> {
     prctl::set_timerslack(slack_ns)
         .map_err(LabError::system("the timer slack could not be set; leave it out"))
 }
 
-/// Does a piece of work on a thread for each of these CPUs, bound to it. All begin at once, and get
-/// the place of their CPU in the list. `what` names the threads in an error.
+/// Starts a thread on each of these CPUs. All call `work` at once, each with the index of its CPU
+/// in the list. Returns their results. `what` names the threads in an error.
 pub fn on_cpus<T: Send>(
     cpus: &[usize],
     what: &'static str,
@@ -77,7 +77,7 @@ pub fn on_cpus<T: Send>(
         let start = |(place, &cpu): (usize, &usize)| {
             scope.spawn(move || {
                 let stays = stay_on(cpu);
-                // Wait at the barrier even after an error: the other threads would wait for ever.
+                // Wait even after an error: otherwise the other threads would wait for ever.
                 ready.wait();
                 stays.map(|()| work(place))
             })

@@ -88,13 +88,13 @@ pub struct ThreadUsage {
 pub struct Threads(BTreeMap<OsString, ThreadUsage>);
 
 impl Threads {
-    /// Takes a snapshot of what the running threads have used whose name begins with one of
-    /// `names`. It is empty if the system does not provide the data.
+    /// Takes a snapshot: what each running thread has used, if its name begins with one of `names`.
+    /// The snapshot is empty if the system does not provide the data.
     pub fn named(names: &[&str]) -> Threads {
         let Ok(threads) = fs::read_dir("/proc/self/task") else {
             return Threads::default();
         };
-        // A thread may end while its files are read. Such a thread is left out.
+        // A thread can end while its files are read. Such a thread is left out.
         let look =
             |thread: fs::DirEntry| Some((thread.file_name(), of_thread(&thread.path(), names)?));
         Threads(threads.flatten().filter_map(look).collect())
@@ -120,7 +120,7 @@ fn of_thread(path: &Path, names: &[&str]) -> Option<ThreadUsage> {
     if !names.iter().any(|prefix| name.starts_with(prefix)) {
         return None;
     }
-    // The file has three numbers: time on a CPU and time waiting for one, in ns; and time slices.
+    // The file has three numbers: ns on a CPU, ns of waiting for a CPU, and a count of time slices.
     let ns: f64 = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
     Some(ThreadUsage { cpu_s: ns / 1e9, switches: switches(&read("status")?) })
 }

@@ -21,7 +21,7 @@ impl Files {
         Files { page: out.join("report.html"), json: out.join("report.json") }
     }
 
-    /// Checks that both files can be written: an error should come before a run of minutes.
+    /// Checks that both files can be written, to report an error before a run that takes minutes.
     pub fn prepare(&self) -> io::Result<()> {
         fs::create_dir_all(parent(&self.page))?;
         if self.page.is_dir() || self.json.is_dir() {

@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(report.failures().count(), 1);
         assert!(html.contains("tickless study cancel --live</code>"), "how to see it alone");
         assert!(html.contains("1.00\u{2013}3") || html.contains("1\u{2013}3"), "no spreads");
-        // Live figures outside of their bands have a cross, missed predictions another mark.
+        // Live figures outside of their bands have a cross; missed predictions have another mark.
         assert!(html.contains("<span class=\"bad\">\u{2717}</span> live: 0 of 2 checks hold"));
         let missed = "<span class=\"missed\">\u{2260}</span> simulated: 0 of 2 predictions meet";
         assert!(html.contains(missed) && !html.contains("\u{2717}</span> simulated"));

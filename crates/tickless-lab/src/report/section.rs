@@ -96,7 +96,7 @@ fn command(study: &str, effort: &str) -> Markup {
     }
 }
 
-/// The number of plots to show next to the tables: so many plots are about as high as the tables.
+/// How many plots to show next to the tables: this many are about as high as the tables.
 const BESIDE_TABLES: usize = 3;
 
 /// Returns the plots to show next to the tables, beginning with the study's most important ones,

@@ -6,7 +6,7 @@ use crate::studies::World;
 use crate::studies::plot::Plot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// The content policy: the page may load no file and run no script.
+/// The content policy: the page is allowed to load no file and to run no script.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
@@ -28,8 +28,8 @@ pub fn document(title: &str, body: &Markup) -> String {
     html.into_string()
 }
 
-/// Returns a table with these rows, which scrolls where it is too wide. `class` is one of the style
-/// sheet's, and `label` the table's name for screen readers.
+/// Returns a table with these rows, which scrolls where it is too wide. `class` is a class of the
+/// style sheet, and `label` is the table's name for screen readers.
 pub fn table(class: Option<&str>, label: Option<&str>, header: &[&str], rows: &Markup) -> Markup {
     html! {
         div.scroll {

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 /// A table with more columns than this gets less space between them.
 const WIDE: usize = 8;
 
-/// Returns a table with its figures; nothing if it has none.
+/// Returns a published table with its figures. Returns nothing if the table has no figure.
 pub fn of_published(Table { caption, groups, rows }: &Table, results: &Results<'_>) -> Markup {
     let has_groups = groups.iter().any(|(name, _)| !name.is_empty());
     let columns: usize = groups.iter().map(|(_, columns)| columns.len()).sum();
@@ -177,7 +177,7 @@ mod tests {
     use crate::studies::Band;
 
     /// Goal: an entry shows the origin of its figure by a letter as well as by a class, the range
-    /// of the figure's repetitions, and whether it is in its band, where it should be.
+    /// of the repetitions, and whether the figure is in its band (the expected range).
     #[test]
     fn an_entry_shows_its_origin() {
         let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0, count: 3 };

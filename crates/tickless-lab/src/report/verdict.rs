@@ -51,7 +51,7 @@ impl Verdict {
     }
 }
 
-/// Returns the main figures `ids`, without the mechanism and with it, and the verdicts on all.
+/// Returns the figures `ids` (before, after), and the names of all that miss their bands.
 fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Figures> {
     let study: &StudyResult = part.as_ref()?.result.as_ref()?;
     let value = |id| study.cell(id).map(|cell| (cell.value, Some(cell.role)));
@@ -66,8 +66,8 @@ fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Fi
 }
 
 impl Figures {
-    /// Describes how many figures lie in their bands. A prediction outside misses what was
-    /// published; a live figure outside may be a fault.
+    /// Describes how many figures lie in their bands (expected ranges). A simulated figure outside
+    /// means that the prediction was wrong. A live figure outside is perhaps a fault.
     pub fn checks(&self, world: &str) -> String {
         let what =
             if world == "live" { "checks hold" } else { "predictions meet what was published" };

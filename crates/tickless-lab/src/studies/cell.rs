@@ -224,7 +224,7 @@ impl Cell {
         self
     }
 
-    /// Sets the range in which the figure should be, and whether it is.
+    /// Sets the range in which the figure should be, and whether the figure is in this range.
     #[must_use]
     pub fn within(mut self, band: impl Into<Option<Band>>) -> Cell {
         self.band = band.into();
@@ -232,8 +232,8 @@ impl Cell {
         self
     }
 
-    /// Removes the published figure, the claim and the verdict. They apply to the machine of the
-    /// published report; this cell's value is from another machine.
+    /// Removes the published figure, the claim and the verdict, because they apply to the machine
+    /// of the published report, and this cell's value is from another machine.
     #[must_use]
     pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, repetitions, .. } = self;
@@ -293,8 +293,8 @@ pub fn claim(cell: &Cell) -> Option<[String; 5]> {
         _ => one(cell.published_effect),
     };
     let null = match cell.role {
-        // The figure is implied by the formula: the two differ by less than a twentieth. So the
-        // column has no number of its own.
+        // The cell is implied: the formula gives nearly the figure of the cell (within a
+        // twentieth), so there is no need to show the formula's number.
         Role::Implied => "the formula's".to_string(),
         _ => one(cell.null_model),
     };
@@ -342,8 +342,8 @@ mod tests {
         Cell::predicted("a", "us", value)
     }
 
-    /// Goal: a claim is right if its effect lies inside its band and wrong if outside. It has no
-    /// verdict if the null model (no effect) lies inside too.
+    /// Goal: a claim is right if its effect lies inside its band, and wrong if the effect lies
+    /// outside. A claim has no verdict if the null model (no effect) lies inside the band too.
     #[test]
     fn only_what_can_fail_has_a_verdict() {
         let claim = |after| Claim::change(100.0, after, Band::between(20.0, 40.0));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io;
 use tickless_machine::spec::{Origin, Spec};
 
-/// The search ends when the simulated figure differs from the published one by at most this part.
+/// The search ends when the simulated figure differs by at most this fraction of the published one.
 const CLOSE: f64 = 0.001;
 /// The number of attempts, each of which is a simulation. A few suffice, because figures grow
 /// nearly linearly with the parameter that is fitted to them.

@@ -17,9 +17,9 @@
 //!
 //! Each mechanism has a *switch*, with one setting for the replaced behaviour and one for the
 //! mechanism: the two *sides* of a comparison ([`Sides`]). Both sides run the same code, and only
-//! this setting differs. A cell may be judged right only because of that difference. Tests check
-//! it: they run each study with the same setting on both sides ([`Sides::broken`]), and then no
-//! cell may be judged right.
+//! this setting differs. A cell must be judged right only because of that difference. Tests check
+//! this rule: they run each study with the same setting on both sides ([`Sides::broken`]), and then
+//! no cell is allowed to be right.
 //!
 //! # To add a study
 //!
@@ -99,8 +99,8 @@ pub struct Sides<T> {
 }
 
 impl<T: Copy> Sides<T> {
-    /// Returns a pair for tests, in which both sides have the setting of `after`. A study of such a
-    /// pair finds no difference, so it must not confirm what was published of one.
+    /// Returns a pair for tests, in which both sides have the setting of `after`. A study with this
+    /// pair measures no difference, so it must not confirm a published difference.
     #[must_use]
     pub const fn broken(self) -> Sides<T> {
         Sides { before: self.after, after: self.after }

@@ -115,7 +115,7 @@ impl Lane {
         for &(begin, end) in windows {
             let mut at = begin;
             while at < end {
-                // End each step where the next part of the period begins, because a window may
+                // End each step where the next part of the period begins, because a window can
                 // cross several parts.
                 let until = (at + part_ns - place(at) % part_ns).min(end);
                 ran_ns[(place(at) / part_ns % PARTS) as usize] += (until - at) as f64;
@@ -163,7 +163,7 @@ impl Plot {
         Plot { id, title: title.into(), shape }
     }
 
-    /// Makes a plot of how many wakeups were how late, for each way of doing something.
+    /// Makes a plot of how many wakeups were how late, for each of the compared variants.
     pub fn of_lateness(
         id: &'static str,
         title: impl Into<String>,

@@ -12,7 +12,7 @@ pub struct PublishedReport {
     pub source: &'static str,
     pub machine: &'static str,
     pub asked: &'static str,
-    /// The names of the two settings that the study compares: before the mechanism, and with it.
+    /// The names of the two compared settings: first the replaced behaviour, then the mechanism.
     pub sides: [&'static str; 2],
     pub headline: Headline,
     pub plots: [&'static str; 2],
@@ -28,8 +28,8 @@ pub struct Headline {
     pub published: Option<[f64; 2]>,
     pub simulated: [&'static str; 2],
     pub live_unit: &'static str,
-    /// The names of the figures in the result of the study that runs on this machine instead of the
-    /// simulated one. `*` is replaced by this machine's number of CPUs.
+    /// The names of the two figures in the result of the live study, which measures on this
+    /// machine. `*` is replaced by this machine's number of CPUs.
     pub live: [&'static str; 2],
 }
 
@@ -40,7 +40,7 @@ pub struct Results<'a> {
     pub cpus: usize,
 }
 
-/// A table of the report: each row has a label and the texts of its entries.
+/// A table of the published report: each row has a label and the texts of its entries.
 pub struct Table {
     pub caption: &'static str,
     pub groups: Vec<(&'static str, Vec<&'static str>)>,
@@ -76,7 +76,7 @@ impl PublishedReport {
 }
 
 impl<'a> Results<'a> {
-    /// Returns what an entry of a table stands for.
+    /// Returns what a table's entry shows: our figure that `text` names, or `text` itself.
     pub fn entry(&self, text: &'static str) -> Entry<'a> {
         let ours = |study: Option<&'a StudyResult>, id: &str| {
             study.and_then(|study| study.cell(id)).map_or(Entry::Nothing, Entry::Ours)
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Goal: a text names only figures that there are, because what names another is left out.
+    /// Goal: notes and answers name only existing figures, because others would be left out.
     #[test]
     fn no_note_or_answer_is_left_out() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {

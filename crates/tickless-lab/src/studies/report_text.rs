@@ -9,7 +9,7 @@
 //!   and the name of one of our figures, where `*` stands for this machine's number of CPUs; `word`
 //!   and a word; or empty.
 //! - `- ` begins a note, and `## ` a question, with its answer below. `{NAME}` is the figure of
-//!   that name, or a text that the study provides; `{atomic add}` is the time of one here, in ns.
+//! that name, or a text that the study provides; `{atomic add}` is the ns of an atomic add here.
 
 use super::World;
 
@@ -28,7 +28,7 @@ pub fn part<'t>(text: &'t str, name: &str) -> &'t str {
     all.find(|part| part.lines().next() == Some(name)).unwrap_or_default()
 }
 
-/// Splits a text at a mark. Returns the rest of each mark's line, and the lines below it.
+/// Splits a text at each `mark`. Returns the rest of each line with a mark, and the lines below it.
 pub fn parts<'t>(text: &'t str, mark: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
     text.split(mark).skip(1).map(|part| part.split_once('\n').unwrap_or((part, "")))
 }

@@ -68,7 +68,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns the argument that belongs to this effort. For `Brief`, returns `normal`.
+    /// Returns one of the three arguments: the one for this effort. For `Brief`, returns `normal`.
     pub fn pick<T>(self, quick: T, normal: T, full: T) -> T {
         match self {
             Effort::Quick => quick,
@@ -77,7 +77,7 @@ impl Effort {
         }
     }
 
-    /// Returns the number of repetitions for this effort. `Brief` has half of those of `Normal`.
+    /// Returns the number of repetitions for this effort. `Brief` has half as many as `Normal`.
     pub fn turns(self, quick: usize, normal: usize, full: usize) -> usize {
         match self {
             Effort::Brief => normal.div_ceil(2),

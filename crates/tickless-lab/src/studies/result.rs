@@ -28,7 +28,7 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// A table of numbers that are no figures of the study, such as prices. The first column is text.
+/// A table of numbers that are not figures of the study. The first column has texts.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     pub title: String,
@@ -77,8 +77,8 @@ impl StudyResult {
         self.answers.push(Answer { question: question.into(), answer: answer.into() });
     }
 
-    /// Makes a line of the figures in `cells` whose names have a number in place of `*`, which is
-    /// their x, and of the result's published figures with such names. Divides figures by `scale`.
+    /// Makes a line of the figures in `cells` whose names match `names`, where `*` stands for a
+    /// number: their x. Adds the result's published figures of such names. Divides by `scale`.
     pub fn line(
         &self,
         (name, side): (&str, Side),
@@ -108,7 +108,7 @@ impl StudyResult {
     }
 
     /// Adds the notes and answers of the study's text. `words` has the texts that the study
-    /// provides for it. Leaves out what names a figure that the result does not have.
+    /// provides for it. Leaves out each note or answer that names a missing figure.
     pub fn explain(&mut self, text: &str, words: &[(&str, String)]) {
         let (notes, answers) = explanations(text, self.world);
         let notes: Vec<String> = notes.iter().filter_map(|note| self.filled(note, words)).collect();
@@ -120,7 +120,7 @@ impl StudyResult {
         }
     }
 
-    /// Puts words and figures in their places in a text: `{NAME}`.
+    /// Replaces each `{NAME}` by the word or figure of that name; `None` if one is missing.
     fn filled(&self, text: &str, words: &[(&str, String)]) -> Option<String> {
         let shown = if self.world == World::Sim { grouped } else { figure };
         let mut parts = text.split('{');
@@ -147,11 +147,11 @@ pub fn value(cells: &[Cell], id: &str) -> f64 {
 pub type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
 
 /// A table of figures that are named `row.column`: the last dot of a name separates the two. Each
-/// element is the name of a row, and its figures.
+/// element is the name of a row, and the figures of that row.
 pub type Grid<'a> = Vec<(&'a str, Vec<&'a Cell>)>;
 
-/// Splits figures into tables and single figures. At least two rows with the same columns, of which
-/// there are two or more, make a table. A row with published figures is not put into a table.
+/// Splits figures into tables and single figures. A table has at least two rows, whose columns are
+/// equal, and at least two columns. A row with published figures is not put into a table.
 pub fn grids<'a>(cells: &[&'a Cell]) -> (Vec<Grid<'a>>, Vec<&'a Cell>) {
     let split = |cell: &'a Cell| cell.id.rsplit_once('.').unwrap_or(("", &cell.id));
     let mut rows: Grid<'a> = Vec::new();
@@ -183,7 +183,7 @@ pub fn grids<'a>(cells: &[&'a Cell]) -> (Vec<Grid<'a>>, Vec<&'a Cell>) {
     (grids, listed.copied().collect())
 }
 
-/// Returns a cell for each column. A figure that was not measured (not-a-number) has no cell.
+/// Makes a cell of each column's figure. Leaves out figures that were not measured (not-a-number).
 pub fn cells<T>(prefix: &str, columns: &[Column<T>], taken: &[T]) -> Vec<Cell> {
     let cell = |(name, unit, of): &Column<T>| {
         Cell::live(format!("{prefix}.{name}"), unit, Spread::of(taken.iter().map(of)))

@@ -113,7 +113,7 @@ pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
     Ok(policies.into_iter().collect::<io::Result<Vec<_>>>()?.concat())
 }
 
-/// Returns the figures of one policy, from runs with three seeds.
+/// Returns the figures of the policy `way`, from runs with three seeds.
 pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let one = |seed| {

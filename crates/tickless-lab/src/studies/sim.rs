@@ -34,7 +34,7 @@ pub fn begin(
     StudyResult::new(name, request, names.join("; "))
 }
 
-/// For `map_err`: a simulation fails only when it cannot allocate the stacks of its CPUs.
+/// Converts the error of a simulation, which fails only if it cannot allocate its CPUs' stacks.
 pub fn no_memory(error: io::Error) -> LabError {
     LabError::system("memory for the simulated CPUs' stacks; use fewer CPUs")(error)
 }

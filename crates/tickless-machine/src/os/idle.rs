@@ -1,5 +1,5 @@
-//! The idle loop of the simulated kernel. A CPU that becomes idle stops its tick, and restarts it
-//! when it has work again.
+//! The idle loop of the simulated kernel. A CPU that becomes idle stops its tick (if so
+//! configured), and restarts it when it has work again.
 
 use super::Kernel;
 use crate::cpu;
@@ -27,8 +27,8 @@ impl Kernel {
         engine::charge(self.costs.idle);
         self.tick_enter_idle(cpu);
         while !self.has_work(cpu) {
-            // An interrupt handler may have left the timer device unprogrammed, because the
-            // CPU programs it when it chooses the next task. Here no task is ready to be chosen:
+            // An interrupt handler perhaps left the timer device unprogrammed, because the CPU
+            // programs it when it chooses the next task. Here no task is ready to be chosen:
             // program the device now.
             self.settle(cpu);
             self.checked_sleep(cpu, cpu::halt);

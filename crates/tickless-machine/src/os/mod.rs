@@ -7,10 +7,10 @@
 //! # Ground rules
 //!
 //! - Access to data that several CPUs share takes simulated time: each run queue is behind a
-//!   simulated lock. Access to a task's own record takes none; the fixed prices of a wakeup and of
-//!   a switch include it.
+//!   simulated lock. Access to a task's own record takes no time; the fixed prices of a wakeup and
+//!   of a switch include it.
 //! - No `RefCell` is borrowed during a step that takes simulated time, because another CPU's code
-//!   may run then.
+//!   can run then.
 //! - A task changes its CPU only when it is woken, and not before it has left the last one.
 
 mod idle;
@@ -49,12 +49,12 @@ pub struct Config {
     pub tick: Ns,
     pub skew: Skew,
     pub idle: IdleTick,
-    /// How late another CPU's timer interrupt may be before a tick concludes that it was lost. With
+    /// How late another CPU's timer interrupt can be before a tick concludes that it was lost. With
     /// [`Ns::NEVER`], ticks do not check other CPUs.
     pub grace: Ns,
     pub clocked: Clocked,
     /// The longest turn of a fair task while others wait: a timer ends it. If `None`, each tick
-    /// does.
+    /// ends the turn.
     pub slice: Option<Ns>,
 }
 
@@ -65,7 +65,7 @@ pub enum Clocked {
     /// The task's entry into the queue of an idle CPU. This is what Linux 3.10 does: it does not
     /// read the queue's clock again before it switches to the task, so the time for leaving idle
     /// counts as the task's. A waker on the same socket puts the task into the queue itself. A
-    /// waker on another socket sends an interrupt, whose handler does.
+    /// waker on another socket sends an interrupt, whose handler does so.
     FromQueue,
 }
 
@@ -120,8 +120,8 @@ struct PerCpu {
     interrupted: Cell<Ps>,
     tick: Timer,
     slice: OnceCell<Timer>,
-    /// An interrupt handler has left the timer device unprogrammed. The CPU programs it before it
-    /// continues with a task or sleeps.
+    /// Whether an interrupt handler has left the timer device unprogrammed. Then the CPU programs
+    /// it before it continues with a task or sleeps.
     must_settle: Cell<bool>,
     ticks: Cell<u64>,
     expirer: Cell<Option<TaskId>>,
@@ -155,7 +155,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Boots the kernel on a machine: each CPU runs its idle task, and has a tick as configured.
-    /// Tasks may be added before the machine runs, and later by other tasks. Fails when there is no
+    /// Tasks can be added before the machine runs, and later by other tasks. Fails when there is no
     /// memory for stacks.
     pub fn boot(machine: &mut Machine, config: Config) -> io::Result<Rc<Kernel>> {
         let Some(costs) = machine.costs().cloned() else {
@@ -244,7 +244,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Stores what a timer does when it fires. Returns the number by which its timer refers to it.
+    /// Stores what a timer does when it fires. Returns the number by which the timer finds its
+    /// action.
     fn action(&self, action: Action) -> u64 {
         let mut actions = self.actions.borrow_mut();
         actions.push(action);
@@ -291,7 +292,7 @@ impl Kernel {
         }
     }
 
-    /// The tick's callback. An idle CPU may stop its tick, which is then not restarted.
+    /// The tick's callback. On an idle CPU, restarts the tick only if idle CPUs keep their ticks.
     fn tick(&self, firing: &Firing<Sim>) -> CallbackResult {
         let cpu = engine::here();
         let mine = &self.cpus[cpu.index()];
@@ -321,8 +322,8 @@ impl Kernel {
         }
     }
 
-    /// Arms this CPU's tick for the next multiple of its period, shifted by the CPU's offset,
-    /// unless the tick is already armed.
+    /// Arms this CPU's tick for the next multiple of its period, shifted by the CPU's offset. An
+    /// armed tick stays as it is, unless idle CPUs move their ticks.
     fn start_tick(&self, cpu: CpuId) {
         let now = platform::now();
         let period = self.config.tick;

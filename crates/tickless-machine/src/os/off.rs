@@ -4,8 +4,8 @@
 //! its base offline, which moves its timers to other CPUs' bases, and is off: its timer device
 //! loses its setting, and interrupts that reach it are lost. Its program is suspended. A real
 //! kernel would first move the CPU's tasks to other CPUs. This kernel instead does not switch a CPU
-//! off during [`Kernel::keep_on`]. Tasks use that during calls of the timer library, which may hold
-//! locks, but not in timer callbacks.
+//! off during [`Kernel::keep_on`]. Tasks call it around calls of the timer library, which can hold
+//! locks, but not around timer callbacks.
 
 use super::Kernel;
 use crate::irq::{self, Vector};
@@ -47,7 +47,7 @@ impl Kernel {
         Some(result)
     }
 
-    /// Calls `f`. The CPU that runs it is not switched off until it has returned.
+    /// Calls `f`. The CPU that runs `f` is not switched off until `f` has returned.
     pub fn keep_on<R>(&self, f: impl FnOnce() -> R) -> R {
         let kept_on = &self.cpus[engine::here().index()].kept_on;
         kept_on.set(kept_on.get() + 1);
@@ -60,7 +60,7 @@ impl Kernel {
         *self.sleep_check.borrow_mut() = Some(Rc::new(check));
     }
 
-    /// Runs the callbacks of the expired timers, in an expiry thread. The CPU may be switched off
+    /// Runs the callbacks of the expired timers, in an expiry thread. The CPU can be switched off
     /// during a callback, but not between callbacks.
     pub(super) fn fire(&self, cpu: CpuId) {
         let kept_on = &self.cpus[cpu.index()].kept_on;
@@ -74,7 +74,7 @@ impl Kernel {
         });
     }
 
-    /// Switches this CPU off for a time, unless something keeps it on, and its timers move.
+    /// Moves this CPU's timers away and switches it off for a time, unless something keeps it on.
     pub(super) fn switch_off(&self, cpu: CpuId) {
         let mine = &self.cpus[cpu.index()];
         let until = mine.off_until.take();
@@ -99,7 +99,7 @@ impl Kernel {
         self.start_tick(cpu);
     }
 
-    /// At each tick, checks another base in turn for an event that was lost.
+    /// Called at each tick. Checks another CPU's base for a lost event, each time the next CPU's.
     pub(super) fn check_another_base(&self, cpu: CpuId, ticks: u64) {
         let others = self.cpus.len() as u64 - 1;
         if self.config.grace == Ns::NEVER || others == 0 {

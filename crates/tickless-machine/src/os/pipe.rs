@@ -48,7 +48,7 @@ impl Pipe {
         }
     }
 
-    /// Reads a byte, and wakes a waiting writer. Blocks while it is empty. Only one task may read.
+    /// Reads a byte, and wakes a waiting writer. Blocks while the pipe is empty. For one task only.
     pub fn read(&self) {
         engine::charge(self.kernel.costs.syscall + self.work);
         loop {

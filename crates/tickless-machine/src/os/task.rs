@@ -49,9 +49,10 @@ pub(super) struct Task {
     bound: Option<CpuId>,
     cpu: CpuId,
     is_blocked: bool,
-    /// A CPU still runs this task's fiber, so no other CPU may switch to it.
+    /// Whether a CPU still runs this task's fiber. If so, no other CPU can switch to the task.
     on_cpu: bool,
-    /// The task was woken while not blocked, so its next call of [`Kernel::block`] returns at once.
+    /// Whether the task was woken while not blocked: its next [`Kernel::block`] then returns at
+    /// once.
     woken: bool,
     since: Ps,
     queued: Option<Queued>,
@@ -179,7 +180,7 @@ impl Kernel {
         }
     }
 
-    /// Makes a CPU choose again, if it runs a task of lower class.
+    /// Makes a CPU choose a task again, if it runs a task of a class lower than `class`.
     fn request_choice(&self, cpu: CpuId, class: Class) {
         let running = self.cpus[cpu.index()].current.get();
         let before = self.with_task(running, |task| class > task.class).unwrap_or(true);
@@ -289,7 +290,7 @@ impl Kernel {
         self.begin_turn();
     }
 
-    /// Notes when a task began to count as running, which may be when it was queued.
+    /// Sets the time from which a task's CPU time counts: now, or when the task was queued.
     fn begin_turn(&self) {
         let now = engine::clock();
         let interrupted = self.cpus[engine::here().index()].interrupted.get();

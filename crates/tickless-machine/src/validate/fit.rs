@@ -15,7 +15,7 @@ use std::io;
 
 const ROUNDS: u64 = 200;
 const NS_MAX: f64 = 1_000.0;
-/// The largest fraction of a transfer that its request may take. The line still has to travel from
+/// The largest fraction of a transfer that its request can take. The line still has to travel from
 /// its owner to the core that requests it.
 const REQUEST_SHARE_MAX: f64 = 0.8;
 /// The number of steps of a bisection: enough to find a price to a thousandth of a nanosecond.
@@ -41,9 +41,9 @@ pub fn fit(spec: &Spec, measured: impl Fn(Scene) -> f64) -> io::Result<Spec> {
     with_section(&spec, measured(Scene::OwnTimer))
 }
 
-/// Fits a parameter of the machine, such as the price of a cache miss, and returns the machine that
-/// has it: the value from 0 to `most` with which the simulated scene takes `should_ns`. The scene's
-/// time grows with the value, so bisection finds it. If none fits, the value is 0 or `most`.
+/// Finds the value of a parameter, from 0 to `most`, with which the simulated scene takes
+/// `should_ns`. Returns the machine with that value, which `priced` makes. The scene's time grows
+/// with the value, so bisection finds it. If no value fits, takes 0 or `most`.
 fn solve(
     priced: impl Fn(f64) -> Spec,
     scene: Scene,
@@ -83,8 +83,8 @@ fn with_migration(spec: Spec, measured: f64) -> io::Result<Spec> {
     Ok(if off_taken < off_shared { migrates } else { spec })
 }
 
-/// Sets the delay between a core's requests for two independent lines. Sets none if the core's
-/// reads take about as long as if each waited for the one before.
+/// Sets the delay between a core's requests for two independent lines. Leaves it at zero if reads
+/// take about as long as if each waited for the one before.
 fn with_overlap(spec: Spec, measured: f64) -> io::Result<Spec> {
     const ALMOST: f64 = 0.95;
     if measured > ALMOST * simulate::play(&spec, Scene::TransferAhead, ROUNDS, 1)? {

@@ -21,7 +21,7 @@ use tickless_core::time::{CpuId, Ns, Window};
 #[derive(Debug)]
 struct ScenePlatform<W>(PhantomData<W>);
 
-// SAFETY: the words of both backends are atomic and their locks exclude, simulated or not. No
+// SAFETY: the words of both backends are atomic and their locks are exclusive, simulated or not. No
 // function of this platform unwinds or calls the timer library.
 unsafe impl<W: Backend> Platform for ScenePlatform<W> {
     type Word = W::Word;

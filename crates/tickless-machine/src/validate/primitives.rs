@@ -28,7 +28,8 @@ fn cycle(lines: u64) -> Vec<u64> {
     next
 }
 
-/// The reader follows the numbers in the lines, so each read waits for the one before.
+/// Passes lines from a writer to a reader. Each line has the number of the next one, so each read
+/// waits for the one before.
 pub(super) fn transfer<W: Backend>(rounds: u64) -> Play {
     transfer_with::<W>(rounds, |lines, _| {
         let follow = |at, _| load_next::<W>(lines, at);
@@ -36,7 +37,8 @@ pub(super) fn transfer<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// The reader knows the order, so it requests the next line before the previous one has come.
+/// As `transfer`, but the reader knows the order of the lines, so it requests the next line before
+/// the previous one has come.
 pub(super) fn transfer_ahead<W: Backend>(rounds: u64) -> Play {
     transfer_with::<W>(rounds, |lines, next| {
         next.iter().map(|&at| lines[at as usize].0.load(Ordering::Relaxed)).sum()
@@ -49,7 +51,7 @@ fn load_next<W: Backend>(lines: &[Apart<W::Word>], at: u64) -> u64 {
     next
 }
 
-/// As a transfer of lines, each followed by an atomic addition to the line.
+/// As `transfer`, but after each line that it has read, the reader adds to that line.
 pub(super) fn transfer_and_add<W: Backend>(rounds: u64) -> Play {
     transfer_with::<W>(rounds, |lines, _| {
         (0..LINES).fold(0, |at, _| {
@@ -82,7 +84,7 @@ fn transfer_with<W: Backend>(
     })
 }
 
-/// Each side waits by reading the word.
+/// Passes a word back and forth. Each side waits by reading the word.
 pub(super) fn ping_pong<W: Backend>(rounds: u64) -> Play {
     ping_pong_with::<W>(rounds, |ball, turn| {
         wait_for::<W, _>(|| (ball.load(Ordering::Acquire) == turn).then_some(()));
@@ -90,7 +92,7 @@ pub(super) fn ping_pong<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// Each side waits by trying to replace the word.
+/// Passes a word back and forth. Each side waits by trying to replace the word.
 pub(super) fn ping_pong_by_exchange<W: Backend>(rounds: u64) -> Play {
     let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
     ping_pong_with::<W>(rounds, move |ball, turn| {

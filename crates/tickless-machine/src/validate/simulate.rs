@@ -16,7 +16,7 @@ use tickless_core::time::{CpuId, Ns};
 
 pub const ROUNDS: u64 = 1_000;
 
-/// The number of simulated runs for one prediction. They differ in when one CPU starts.
+/// The number of simulated runs for one prediction. They differ in one CPU's starting time.
 const PLAYS: u64 = 5;
 
 /// The backend of scenes on a simulated machine. They run on CPU 0 and the last CPU, or on all.
@@ -84,7 +84,7 @@ pub fn play(spec: &Spec, scene: Scene, rounds: u64, seed: u64) -> io::Result<f64
     }
     machine.run(Ns::from_secs(LONGEST_S));
     // Collect the results before calling `finish`, in which a side that has not finished in time
-    // may still end and set a result.
+    // can still end and set a result.
     let sides: Option<Vec<SideResult>> = sides.iter().map(Cell::get).collect();
     machine.finish();
     let sides = sides.ok_or_else(|| {

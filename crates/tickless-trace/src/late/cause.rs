@@ -89,8 +89,8 @@ fn run(
 ) -> String {
     let is_long = to.since(from) > IDLE_EXIT_MAX;
     match activity {
-        // The CPU was idle for long, though an idle CPU runs every thread that it may run. So the
-        // scheduler did not allow this thread to run.
+        // The thread waited for long, until its group's quota of CPU time was refilled. So the
+        // scheduler had not allowed the thread to run before the refill.
         _ if is_long && stood_still(trace, spans, sleep, activity, from, to) => {
             "CPU limit: the group's quota was used up".to_string()
         }
@@ -107,7 +107,7 @@ fn run(
     }
 }
 
-/// Describes the activities that need no further explanation.
+/// Describes an activity that delays every kind of hop alike: idle, or an interrupt.
 fn idle_or_irq(activity: Option<Activity>) -> String {
     match activity {
         Some(Activity::Idle(state)) => format!("leaving idle state {state}"),
@@ -117,9 +117,9 @@ fn idle_or_irq(activity: Option<Activity>) -> String {
     }
 }
 
-/// Returns how late the timer wheel may expire a sleep's timer: by the width of its bucket (at most
-/// an eighth of the timer's duration) plus two ticks. The kernel rounds the time of the arming up
-/// to a tick, and the bucket expires with the first tick after its end.
+/// Returns by how much the timer wheel can be late: the width of the timer's bucket (at most an
+/// eighth of the timer's duration), one tick because the kernel rounds the time of the arming up,
+/// and one because the bucket expires with the first tick after its end.
 pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     let tick = trace.tick().unwrap_or(Ns(0));
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
@@ -128,11 +128,11 @@ pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
 /// Returns whether a thread waited from `from` until `to` mostly because its group had used up its
 /// quota of CPU time.
 ///
-/// If the trace lists the group's threads, this holds if the quota was refilled in the second half
-/// of the wait while no thread of the group ran. Otherwise, it is concluded from a refill just
-/// before the thread ran, if no other thread of its process had begun to run until then. An idle
-/// CPU runs the thread at once after the refill; a busy one with one of its next ticks, because a
-/// refill does not preempt the running thread.
+/// If the trace lists the group's threads, the quota must have been refilled in the second half of
+/// the wait, while no thread of the group ran. Otherwise, it must have been refilled just before
+/// the thread ran, and no thread of the process must have begun to run before the refill. An idle
+/// CPU runs the thread at once after the refill. A busy CPU runs it with one of its next ticks,
+/// because a refill does not preempt the running thread.
 fn stood_still(
     trace: &Trace,
     spans: &Spans,

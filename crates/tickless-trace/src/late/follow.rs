@@ -11,7 +11,7 @@ pub(super) struct Sleep {
     pub(super) cpu: CpuId,
     pub(super) ran_on: CpuId,
     pub(super) armed: Ns,
-    /// The deadline: the earliest time at which the timer may expire.
+    /// The deadline: the earliest time at which the timer is allowed to expire.
     pub(super) due: Ns,
     /// The deadline plus the slack that the sleeper allows. Equals `due` for wheel timers.
     pub(super) hard: Ns,
@@ -19,8 +19,8 @@ pub(super) struct Sleep {
     pub(super) callback: Ns,
     pub(super) woken: Ns,
     pub(super) ran: Ns,
-    /// When the thread first ran, if it was stopped at once and ran only later: since Linux 6.18, a
-    /// thread whose group has used up its quota of CPU time begins to run, and stops before it
+    /// When the thread first ran, if it was stopped at once and ran again later. Since Linux 6.18,
+    /// a thread whose group has used up its quota of CPU time begins to run, but stops before it
     /// returns to the program.
     pub(super) stopped: Option<Ns>,
     pub(super) is_wheel: bool,
@@ -91,13 +91,13 @@ struct Cpu {
     callback: Option<Sleep>,
 }
 
-/// Returns sleeps whose arming and end are in the trace, in the order in which threads ran. O(n).
+/// Returns the sleeps whose arming and end are in the trace. O(n) in the number of records.
 pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     // The threads that a timer has woken and that have not run yet.
     let mut woken: HashMap<u32, Sleep> = HashMap::new();
-    // The threads with a CPU limit that have begun to run, and may be stopped at once.
+    // The threads with a CPU limit that have begun to run, and are perhaps stopped again at once.
     let mut begun: HashMap<u32, Sleep> = HashMap::new();
     let mut sleeps = Vec::new();
     for record in &trace.records {
@@ -159,7 +159,7 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
 }
 
 /// Finds out from an event whether a thread that has begun to run was stopped. Returns the thread's
-/// sleep if it was not.
+/// sleep if the thread was not stopped.
 fn end_or_stop(begun: &mut HashMap<u32, Sleep>, record: &Record) -> Option<Sleep> {
     match record.event {
         // It is about to sleep again.

@@ -6,10 +6,10 @@
 //!
 //! # Required events
 //!
-//! Besides the events that a replay needs: `sched_switch` and `sched_wakeup`, without which it is
-//! unknown when threads run; and for the causes `cpu_idle`, `softirq_entry` and `softirq_exit`,
-//! `irq_handler_entry` and `irq_handler_exit`. [`EVENTS`] lists them, and [`Late::missing`] lists
-//! those that a trace lacks.
+//! In addition to the events that a replay needs, the trace must have `sched_switch` and
+//! `sched_wakeup`, without which it is unknown when threads run. The causes also need `cpu_idle`,
+//! `softirq_entry` and `softirq_exit`, `irq_handler_entry` and `irq_handler_exit`. [`EVENTS`] lists
+//! all of these, and [`Late::missing`] lists those that a trace lacks.
 
 mod cause;
 mod follow;
@@ -47,14 +47,15 @@ pub struct Selection {
     pub pid: Option<u32>,
     /// Select only sleeps of threads whose name contains this text.
     pub thread: Option<String>,
-    /// Whether to count, and not explain, sleeps that few users wait for: those of kernel threads,
-    /// unless threads are selected, and those that were late because the timer wheel rounded their
-    /// deadline up.
+    /// Whether to only count the sleeps that few users care about, and not to explain them: those
+    /// of kernel threads, if no threads are selected, and those that were late because the timer
+    /// wheel rounded their deadline up.
     pub folds: bool,
 }
 
 impl Selection {
-    /// Returns whether a thread is selected: by its name or its process's, or by either's number.
+    /// Returns whether a thread has the wanted name, process name and number, as far as these are
+    /// set.
     pub(crate) fn has(&self, trace: &Trace, thread: u32) -> bool {
         let process = trace.processes.of(thread);
         let task = |number: u32| trace.tasks.get(&number).map(|name| &**name);
@@ -118,15 +119,15 @@ pub struct Hop {
     pub cause: String,
 }
 
-/// Explains the selected sleeps of a trace that ended later than `threshold`. O(n log n); takes 32
-/// bytes of memory for every change of what a CPU does.
+/// Explains the selected sleeps that ended more than `threshold` after their deadlines. O(n log n)
+/// in the number of events; takes 32 bytes of memory for every change of what a CPU does.
 pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let spans = Spans::of(trace);
     let mut sleeps = follow::sleeps(trace);
     sleeps.retain(|sleep| selection.has(trace, sleep.pid));
     let mut folded = Folded::default();
     let mut is_explained = |sleep: &&Sleep| {
-        // Only the time until the callback is the wheel's rounding.
+        // The wheel's rounding only delays the callback: the time after the callback must be short.
         let is_rounded = sleep.is_wheel
             && sleep.callback.since(sleep.due) <= cause::granularity(trace, sleep)
             && sleep.ran.since(sleep.callback) <= threshold;

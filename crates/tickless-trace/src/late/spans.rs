@@ -17,7 +17,7 @@ pub(super) enum Activity {
 #[derive(Debug)]
 pub(super) struct Spans {
     cpus: Vec<Vec<(Ns, Activity)>>,
-    /// The CPUs of which the kernel recorded nothing of the idle thread.
+    /// The CPUs whose idle thread the kernel has not recorded.
     unseen: Vec<CpuId>,
 }
 
@@ -108,7 +108,7 @@ impl Spans {
         Spans { cpus, unseen: unseen.collect() }
     }
 
-    /// Returns the threads that run at this time, or whose CPU is in an interrupt at this time.
+    /// Returns the threads that CPUs run at this time, or that interrupts interrupt at this time.
     pub(super) fn running_at(&self, at: Ns) -> impl Iterator<Item = u32> {
         self.cpus.iter().filter_map(move |changes| {
             let before = &changes[..changes.partition_point(|(begin, _)| *begin < at)];

@@ -17,7 +17,7 @@ pub(super) struct Piece {
     pub(super) waker: Option<Waker>,
 }
 
-/// A thread that wakes another one when it has done the work `after` of its piece number `piece`.
+/// The thread `thread` wakes another one when it has done the part `after` of its piece `piece`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waker {
     pub(super) thread: usize,
@@ -31,7 +31,7 @@ pub(super) struct Demand {
     pub(super) threads: Vec<Vec<Piece>>,
     /// How long other programs that preempted a thread of the group kept its CPU.
     preempted: Ns,
-    /// How often, and how long in all, a woken thread waited though its CPU ran none of the group.
+    /// How often, and how long in all, a woken thread waited for a CPU that did not run the group.
     starts: u64,
     waited: Ns,
 }
@@ -42,7 +42,7 @@ enum State {
     New,
     /// The thread is off the CPU: it sleeps, or it was preempted.
     Off(Ns),
-    /// The thread was woken for this CPU, after it had left the one that it ran on.
+    /// The thread was woken at this time, to run on this CPU, and has not run since.
     Woken(Ns, CpuId),
     On(Ns),
 }
@@ -57,7 +57,7 @@ impl Demand {
     }
 
     /// Returns the share of a CPU's time that the group's threads got, from when the CPU began to
-    /// work for the group until none of them could run.
+    /// work for the group until none of the threads could run.
     pub(super) fn share(&self) -> f64 {
         let work = self.work().0 as f64;
         work / (work + self.preempted.0 as f64).max(1.0)
@@ -68,8 +68,8 @@ impl Demand {
         Ns(self.waited.0 / self.starts.max(1))
     }
 
-    /// Finds the work of a group's threads, or without a group, of the selected threads. Threads
-    /// that these created are included. O(n log n).
+    /// Finds the work of a group's threads and of the threads that they created; or without a
+    /// group, that of the selected threads. O(n log n) in the number of events.
     pub(super) fn of(
         trace: &Trace,
         group: Option<&Recorded>,
@@ -107,7 +107,7 @@ impl Demand {
             let known = is_member(record.pid, false);
             let on_cpu = &mut cpus[record.cpu.index()];
             if on_cpu.is_none() {
-                // The first event of a CPU shows which thread it has run since the beginning.
+                // The first event of a CPU shows what the CPU has run since the trace began.
                 let mut first = OnCpu { pid: 0, is_its: false, since: begin, left: begin };
                 finder.switch(&mut first, (record.pid, known), begin);
                 *on_cpu = Some(first);
@@ -115,8 +115,8 @@ impl Demand {
             if let Some(idle) = on_cpu.as_mut().filter(|on_cpu| on_cpu.pid == 0)
                 && record.pid != 0
             {
-                // Some kernels record nothing of an idle thread, so neither its switch to this one.
-                // An idle CPU runs a thread as soon as that is woken there.
+                // Some kernels record no events of the idle thread (PID 0), not even the switch to
+                // this thread. A CPU that is idle runs a thread from its wakeup on.
                 let woken = finder.woken(record.pid, record.cpu);
                 let at = woken.map_or(record.time, |at| at.max(idle.since));
                 finder.switch(idle, (record.pid, known), at);
@@ -136,7 +136,7 @@ impl Demand {
                 _ => {}
             }
         }
-        // The trace ends: what runs then has worked until its end.
+        // The trace ends. The threads that run at the end have worked until then.
         cpus.iter_mut().flatten().for_each(|on_cpu| finder.switch(on_cpu, (0, false), end));
         let demand = finder.demand;
         match demand.work() {
@@ -176,7 +176,7 @@ impl Finder {
         (*place, state)
     }
 
-    /// A CPU switches to the thread `next`; `is_its` is whether that thread belongs to the group.
+    /// Records a CPU's switch to the thread `next`. `is_its`: whether `next` belongs to the group.
     fn switch(&mut self, on_cpu: &mut OnCpu, (next, is_its): (u32, bool), at: Ns) {
         let last = std::mem::replace(on_cpu, OnCpu { pid: next, is_its, since: at, ..*on_cpu });
         if last.is_its {
@@ -197,7 +197,8 @@ impl Finder {
         }
     }
 
-    /// Returns since when a thread has been awake that was woken for a CPU and has not run since.
+    /// Returns when a thread was woken for a CPU; `None` if it was not, or if it has run since
+    /// then.
     fn woken(&self, pid: u32, cpu: CpuId) -> Option<Ns> {
         match self.of.get(&pid) {
             Some((_, State::Woken(at, target))) if *target == cpu => Some(*at),
@@ -215,7 +216,7 @@ impl Finder {
             State::Woken(since, _) => Some((since, true)),
             State::New | State::On(_) => None,
         };
-        // A thread that was never woken in the trace has been awake since its beginning.
+        // A thread without a wakeup in the trace has been awake since the trace began.
         let pieces = &mut self.demand.threads[place];
         if pieces.is_empty() {
             pieces.push(Piece { at, work: Ns::ZERO, waker: None });
@@ -223,7 +224,7 @@ impl Finder {
         ready
     }
 
-    /// A thread leaves its CPU. Adds the time since it came to its current piece of work.
+    /// Records that a thread leaves its CPU. Adds the time that it ran there to its current piece.
     fn leave(&mut self, pid: u32, at: Ns) {
         let (place, state) = self.thread(pid);
         if let State::On(since) = *state {
@@ -234,7 +235,7 @@ impl Finder {
         }
     }
 
-    /// Records a wakeup. A thread that is woken while it is off the CPU has slept.
+    /// Records a wakeup. A thread that is off the CPU has slept, and begins a new piece.
     fn wake(&mut self, pid: u32, target: CpuId, at: Ns, waker: Option<u32>) {
         let waker = waker.and_then(|waker| {
             let (thread, state) = self.thread(waker);

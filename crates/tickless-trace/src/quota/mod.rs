@@ -1,12 +1,13 @@
 //! Predicts what another limit of CPU time would have done to a recorded group of threads.
 //!
-//! The demand of each thread, its work between two sleeps, is taken from the switches and wakeups
-//! of a trace and run through a bandwidth group of the core, once for each setting. The group is
-//! refilled at several phases of its period, because the kernel draws one at random. A piece of
-//! work is delayed by how much later it is done than without a limit on the same CPUs.
+//! The switches and wakeups of a trace show the demand of each thread: its work between two sleeps.
+//! The demand is simulated with a bandwidth group of the core (threads under one CPU limit), once
+//! for each setting of the limit, and for several phases (offsets of the quota's refill in its
+//! period), because the kernel draws the phase at random. The delay of a piece of work is how much
+//! later it is done than in a simulation without a limit on the same CPUs.
 //!
-//! The demand is always that of the recording: it does not follow a load that sends less while it
-//! is slow, or that spins while it waits.
+//! The demand is always that of the recording. In reality, a limit also changes the demand of some
+//! programs: clients send less to a slow server, and threads that wait for each other spin longer.
 
 mod demand;
 mod replay;
@@ -26,7 +27,7 @@ use tickless_core::time::Ns;
 pub const EVENTS: [&str; 4] =
     ["sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "task:task_newtask"];
 
-/// Each figure is the average over this many phases (offsets of the quota's refill in its period).
+/// Each prediction is the average over this many phases (offsets of the refill in its period).
 const PHASES: u64 = 4;
 /// How much of the quota a CPU takes at a time: the kernel's default.
 const SLICE_NS: u64 = 5_000_000;
@@ -58,7 +59,7 @@ pub enum QuotaError {
     Setting { quota_us: u64, period_us: u64, why: String },
 }
 
-/// What to predict. For an empty list, a default is derived from the trace.
+/// What to predict. In place of a list that is empty, a default is derived from the trace.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub cgroup: Option<String>,
@@ -71,7 +72,7 @@ pub struct Request {
     pub bursts_percent: Vec<f64>,
     /// A piece of work counts as delayed if the limit makes it end later by more than this.
     pub delay: Ns,
-    /// The least limit to find delays at most this percentage of the pieces of work.
+    /// The search for the least limit accepts limits that delay at most this percentage of work.
     pub delayed_percent_max: f64,
 }
 
@@ -85,8 +86,8 @@ pub struct Prediction {
     pub pieces: usize,
     pub cpu_seconds: f64,
     pub mean_cpus: f64,
-    /// The effect of other programs: the share of a CPU's time that the group got while the CPU
-    /// worked for it, and how long it took until a CPU began to work for it.
+    /// The effect of other programs: the share of a CPU's time that the group got while the CPU had
+    /// work of the group, and the mean time until a CPU began to work for a woken thread.
     pub cpu_share: f64,
     pub start_wait_ns: u64,
     pub recorded: RecordedLimit,
@@ -97,7 +98,7 @@ pub struct Prediction {
     pub notes: Vec<String>,
 }
 
-/// The limit under which the trace was recorded. All `None` without a limit or a known group.
+/// The limit under which the trace was recorded, and the group's counters; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct RecordedLimit {
     pub quota_us: Option<u64>,
@@ -132,8 +133,8 @@ pub struct Stood {
     pub max: u64,
 }
 
-/// The least CPU limit with which little of the group's work is delayed; `limit_cpus` is `None` if
-/// even a limit of all CPUs delays more.
+/// The least CPU limit that delays at most the requested percentage of the group's work;
+/// `limit_cpus` is `None` if even a limit of all CPUs delays more than that.
 #[derive(Clone, Debug, Serialize)]
 pub struct Least {
     pub cpus: usize,
@@ -156,7 +157,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         or_default(&request.periods_us, || vec![recorded.period_us.unwrap_or(100_000)]);
     let bursts = or_default(&request.bursts_percent, || vec![0.0]);
     let (share, start_wait) = match recorded.throttled {
-        // A limit stopped the threads. Programs that ran during such a stop took no time from them.
+        // The recorded limit stopped the threads, which looks like preemption: assume none.
         Some(1..) => (1.0, Ns::ZERO),
         _ => (demand.share(), demand.start_wait()),
     };
@@ -203,7 +204,8 @@ fn or_default<T: Clone>(asked: &[T], default: impl Fn() -> Vec<T>) -> Vec<T> {
     if asked.is_empty() { default() } else { asked.to_vec() }
 }
 
-/// Returns the group of the trace that the request names; `None` if it selects threads instead.
+/// Returns the control group to predict for: the one that the request names, or else the only one
+/// of the trace. `None` if the request selects single threads instead of a group.
 fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>, QuotaError> {
     let (groups, path) = (trace.processes.groups(), trace.path.clone());
     let is_it = |group: &&Recorded| match &request.cgroup {
@@ -261,7 +263,7 @@ fn notes(trace: &Trace, group: Option<&Recorded>, recorded: &RecordedLimit) -> V
     notes
 }
 
-/// Returns the limits to try: multiples of the mean use, in steps of 0.05 CPUs.
+/// Returns the limits to try, in CPUs: multiples of the mean use, rounded up to steps of 0.05.
 fn default_limits(mean_cpus: f64, cpus: usize) -> Vec<f64> {
     const TIMES: [f64; 8] = [1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0];
     let steps = TIMES.iter().map(|times| (times * mean_cpus * 20.0).ceil());
@@ -274,7 +276,7 @@ fn refused(quota_us: u64, period_us: u64, why: &dyn ToString) -> QuotaError {
     QuotaError::Setting { quota_us, period_us, why: why.to_string() }
 }
 
-/// What the simulations of all limits on one number of CPUs share.
+/// What all simulations on the same number of CPUs have in common, whatever their limit.
 struct World<'a> {
     demand: &'a Demand,
     place: Place,
@@ -303,7 +305,7 @@ impl World<'_> {
         let (mut delays, mut stands) = (Vec::new(), Vec::new());
         let (mut periods, mut throttled) = (0, 0);
         for phase in 0..PHASES {
-            // Refills begin in the middle of each of `PHASES` equal parts of the period, as no
+            // Divide the period into `PHASES` equal parts, and refill in the middle of this one: no
             // phase is more likely than another.
             let offset = settings.period.0 * (2 * phase + 1) / (2 * PHASES);
             let limit = replay::Limit { settings, first: Ns(self.begin.0 + offset) };
@@ -333,8 +335,8 @@ impl World<'_> {
         })
     }
 
-    /// Returns the least limit, in steps of 0.05 CPUs, with which at most `delayed_percent_max` of
-    /// the work is delayed, and its quota.
+    /// Returns the least limit in CPUs, in steps of 0.05, with which at most `delayed_percent_max`
+    /// percent of the pieces are delayed, and the quota of this limit in us.
     fn least(
         &self,
         mean_cpus: f64,

@@ -1,12 +1,12 @@
-//! Runs the demand of a group under a limit.
+//! Simulates the demand of a group of threads, their recorded work, under a limit of CPU time.
 //!
 //! Each CPU is a member of a bandwidth group, as in the kernel: it takes slices from the group's
 //! quota, and charges what it has used when its timer ticks and when its threads change. A CPU that
-//! finds no quota is stopped until the next refill. What a thread does after a sleep begins when it
-//! did in the recording, or when the thread that woke it has done as much work as before the
-//! recorded wakeup; and not before its own earlier work has ended. Other programs take what they
-//! took in the recording: a CPU begins to work for the group after the mean wait, and does so for
-//! the same share of the time.
+//! finds no quota is stopped until the next refill. A thread begins a piece of work (what it did
+//! between two sleeps) at the recorded time, or if another thread woke it, when that one has done
+//! as much work as before the recorded wakeup; but not before its own earlier pieces have ended.
+//! Other programs take as much time as in the recording: a CPU begins to work for the group after
+//! the recorded mean wait, and then works for it for the recorded share of its time.
 
 use super::demand::Demand;
 use std::collections::{HashMap, VecDeque};
@@ -15,8 +15,8 @@ use tickless_core::time::Ns;
 
 /// An idle CPU keeps this much of its slice of the quota, in ns, and returns the rest, as in Linux.
 const KEPT: u64 = 1_000_000;
-/// A returned slice releases stopped CPUs after `SLACK_DELAY`. In the last `SLACK_REFILL` before a
-/// refill it does not, because the refill releases them.
+/// A returned slice of quota releases stopped CPUs after `SLACK_DELAY`. In the last `SLACK_REFILL`
+/// before a refill, it releases none, because the refill does.
 const SLACK_DELAY: Ns = Ns(5_000_000);
 const SLACK_REFILL: Ns = Ns(7_000_000);
 
@@ -47,7 +47,7 @@ pub(super) struct Place {
     pub(super) start_wait: Ns,
 }
 
-/// Runs the demand. O(n log n) for each CPU.
+/// Simulates all pieces of work, with or without a limit. O(c n log n) for n pieces on c CPUs.
 pub(super) fn run(
     demand: &Demand,
     place: Place,
@@ -66,7 +66,7 @@ pub(super) fn run(
         stood_since: None,
     };
     let cpus: Vec<Cpu> = std::iter::repeat_with(cpu).take(place.cpus.max(1)).collect();
-    // Work that another piece of work wakes begins then; other work arrives at its recorded time.
+    // Pieces that another thread wakes begin at that wakeup; the others at their recorded times.
     let mut arrivals = Vec::new();
     let mut wakes: HashMap<(usize, usize), Vec<(Ns, usize)>> = HashMap::new();
     for (thread, pieces) in demand.threads.iter().enumerate() {
@@ -161,7 +161,7 @@ impl Quota {
         }
     }
 
-    /// Refills the quota. Returns how many periods and throttled ones the kernel would count now.
+    /// Refills the quota. Returns how many periods and throttled periods the kernel counts then.
     fn refill(&mut self, now: Ns) -> (u64, u64) {
         let throttled = u64::from(self.group.waiting() > 0);
         let counted = u64::from(self.is_counting);
@@ -175,7 +175,7 @@ impl Quota {
 struct Replay<'a> {
     demand: &'a Demand,
     place: Place,
-    /// For each piece of work, by thread and number: the threads it wakes, after how much work.
+    /// For each piece of work, by thread and number: after how much work it wakes which thread.
     wakes: HashMap<(usize, usize), Vec<(Ns, usize)>>,
     threads: Vec<Thread>,
     cpus: Vec<Cpu>,
@@ -217,7 +217,8 @@ impl Replay<'_> {
         event.into_iter().chain(refill).chain(slack).min()
     }
 
-    /// Returns how much of its piece of work a thread has done when it next wakes a thread or ends.
+    /// Returns how much of its piece a thread will have done when it wakes another or ends the
+    /// piece.
     fn boundary(&self, at: usize) -> Ns {
         let (piece, thread) = (self.outcome.done[at].len(), &self.threads[at]);
         let work = self.demand.threads[at][piece].work;
@@ -225,7 +226,7 @@ impl Replay<'_> {
         wakes.and_then(|wakes| wakes.get(thread.wakes)).map_or(work, |(after, _)| work.min(*after))
     }
 
-    /// Refills the quota if that is due, and lets the CPUs that it releases run again.
+    /// Refills the quota if a refill is due. Lets each stopped CPU continue that now gets quota.
     fn refill(&mut self) {
         let (now, Some(quota)) = (self.now, &mut self.quota) else { return };
         let is_due = now >= quota.group.next_refill();
@@ -249,7 +250,7 @@ impl Replay<'_> {
             let stood = cpu.stood_since.take().map(|since| now.since(since).0);
             self.outcome.stands.extend(stood);
             self.dispatch(at, self.place.start_wait);
-            // A released CPU without threads keeps none of the quota that it got beyond its debt.
+            // A released CPU without threads to run returns the quota that it got beyond its debt.
             let cpu = &self.cpus[at];
             if let (None, false, Some(member)) = (cpu.running, cpu.stopped, cpu.member) {
                 self.quota.iter_mut().for_each(|quota| quota.group.rest(member, 0));
@@ -257,7 +258,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Wakes a thread for its next piece of work. A thread that is awake does it afterwards.
+    /// Wakes a thread for its next piece of work. A thread that is awake ends its current one
+    /// first.
     fn wake(&mut self, at: usize) {
         let thread = &mut self.threads[at];
         thread.woken += 1;
@@ -267,7 +269,7 @@ impl Replay<'_> {
     }
 
     /// Puts a thread on its last CPU if that is idle, or on another idle one, or into the shortest
-    /// queue. A CPU that is stopped counts as idle, as in the kernel.
+    /// queue. A CPU that runs nothing because its queue is throttled counts as idle, as in Linux.
     fn queue(&mut self, at: usize) {
         let (last, count) = (self.threads[at].cpu, self.cpus.len());
         let near = (0..count).map(|step| (last + step) % count);
@@ -287,8 +289,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Charges the running thread of a CPU for its time. As is due, it wakes threads, ends its
-    /// piece, gives way to the next thread, or is stopped.
+    /// Charges the running thread of a CPU for the time that it ran. If that is due now, the thread
+    /// wakes others, ends its piece of work, gives way to the next thread, or is stopped.
     fn advance(&mut self, cpu: usize) {
         let Some(at) = self.cpus[cpu].running else { return };
         let time = self.now.since(self.cpus[cpu].since).0;
@@ -311,7 +313,7 @@ impl Replay<'_> {
         if self.stands(cpu) {
             return;
         }
-        // A thread that another event of this moment has put on the CPU has not run yet.
+        // A thread that was put on the CPU only now has not run yet, so it does not give way.
         let is_tick = self.now.0.is_multiple_of(self.place.tick.0) && ran > Ns::ZERO;
         if is_tick && self.cpus[cpu].running == Some(at) && !self.cpus[cpu].queue.is_empty() {
             self.cpus[cpu].running = None;
@@ -335,7 +337,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Returns whether a CPU is stopped. First requests quota, and stops it if none is left.
+    /// Requests quota for a CPU, and stops the CPU if none is left. Returns whether it is stopped.
     fn stands(&mut self, cpu: usize) -> bool {
         let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) else {
             return false;
@@ -350,8 +352,9 @@ impl Replay<'_> {
         true
     }
 
-    /// Runs the next thread on a CPU that runs none: of its own queue, or else of the longest queue
-    /// of another CPU. If there is none, the CPU returns its slice. It begins to work after `wait`.
+    /// Runs the next thread on a CPU that runs none: from its own queue, or else from the longest
+    /// queue of another CPU. The thread begins to work after `wait`. Without one, the CPU returns
+    /// its slice.
     fn dispatch(&mut self, cpu: usize, wait: Ns) {
         if self.cpus[cpu].queue.is_empty() {
             let others = (0..self.cpus.len()).filter(|&other| !self.cpus[other].stopped);

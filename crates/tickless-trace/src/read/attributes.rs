@@ -71,7 +71,7 @@ impl HrtimerMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClockId {
     Monotonic,
-    /// CLOCK_REALTIME, the wall-clock time since 1970. It may be set, and is decades ahead of the
+    /// CLOCK_REALTIME, the wall-clock time since 1970. It can be set, and is decades ahead of the
     /// clocks that begin at boot.
     Realtime,
     Boottime,

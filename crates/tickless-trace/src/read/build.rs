@@ -13,7 +13,7 @@ use super::names::{NameId, Names};
 use super::prefix::cpu_id;
 use super::problem::Cause;
 
-/// The text of an event, of which the values of fields are read.
+/// The text of an event, from which the values of fields are read.
 pub(super) struct Reading<'a, 'n> {
     pub(super) kind: EventKind,
     text: &'a [u8],
@@ -30,13 +30,14 @@ impl<'a, 'n> Reading<'a, 'n> {
         cpu: CpuId,
         names: &'n mut Names,
     ) -> Reading<'a, 'n> {
-        // More than most events have, so that this allocates once.
+        // Most events have fewer fields, so the list is usually allocated only once.
         let mut of_text = Vec::with_capacity(8);
         of_text.extend(fields(text));
         Reading { kind, text, fields: of_text, cpu, names }
     }
 
-    /// Returns a printed value: the last one, since the name of a task may look like another field.
+    /// Returns the last printed value of this name: the name of a task, before it, can look like
+    /// one.
     fn field(&self, name: &str) -> Option<&'a [u8]> {
         let mut fields = self.fields.iter().rev();
         fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
@@ -80,7 +81,7 @@ impl<'a, 'n> Reading<'a, 'n> {
         }
     }
 
-    /// Computes the jiffies at which a wheel timer was started from the expiry and the timeout.
+    /// Computes in which jiffy a wheel timer was started: its expiry minus its timeout.
     pub(super) fn jiffies_at_start(&mut self) -> Result<Jiffy, Cause> {
         let Jiffy(expires) = self.required("expires")?;
         let timeout = self.field("timeout").ok_or(self.missing("timeout"))?;
@@ -139,7 +140,7 @@ fn pid_before_priority(text: &[u8]) -> Option<&[u8]> {
 
 /// Returns the jiffies at a timer's start, `expires - timeout`: the kernel prints `timeout =
 /// expires - now`. Jiffies of 32 bits wrap five minutes after boot, so an expiry just after the
-/// wrap may be smaller than its timeout.
+/// wrap can be smaller than its timeout.
 fn jiffies_now(expires: u64, timeout: i64) -> Jiffy {
     let now = expires.wrapping_sub_signed(timeout);
     let wrapped = expires <= u64::from(u32::MAX) && now > u64::from(u32::MAX) && timeout > 0;
@@ -152,7 +153,7 @@ pub(super) trait FieldType: Copy {
     fn read(word: &[u8], names: &mut Names) -> Option<Self>;
 
     /// Returns the value that stands for a field that was not printed, in an event on this CPU.
-    /// `None` if every kernel prints such fields, so that the event is damaged.
+    /// `None` if every kernel prints such fields: then the event is damaged.
     fn missing(_: CpuId) -> Option<Self> {
         None
     }

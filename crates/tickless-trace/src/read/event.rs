@@ -36,8 +36,9 @@ pub enum Family {
     Queue,
 }
 
-/// Reads a field of an event. A field that only some kernels record has `or` and an earlier field,
-/// whose value it gets if it was not recorded; or it has `by` and the method that reads it.
+/// Reads a field of an event. For a field that only some kernels record, `or` names an earlier
+/// field, whose value is used if the field is not recorded. `by` names a method that reads the
+/// field.
 macro_rules! read_field {
     ($reading:ident $name:literal) => {
         $reading.required($name)?
@@ -119,7 +120,7 @@ events! {
         /// The kernel's jiffies at this moment: `expires` minus the printed timeout.
         now: Jiffy = by Reading::jiffies_at_start,
         function: NameId = "function",
-        /// The CPU on whose wheel the timer was queued. Another CPU may have queued it there.
+        /// The CPU on whose wheel the timer was queued. Perhaps a different CPU queued it there.
         base: CpuId = by Reading::base_at_start,
         /// Whether the timer does not wake an idle CPU, but fires once the CPU is awake anyway.
         is_deferrable: bool = by Reading::is_deferrable,
@@ -139,7 +140,7 @@ events! {
         /// Hard expiry: the latest time at which the timer should fire, on the timer's own clock.
         /// The event device is armed for it.
         expires: Ns = "expires",
-        /// Soft expiry: from here on the timer may fire if the CPU is awake anyway. Equals
+        /// Soft expiry: from here on the timer can fire if the CPU is awake anyway. Equals
         /// `expires` where the kernel did not print it.
         soft_expires: Ns = "softexpires" or expires,
         function: NameId = "function",
@@ -183,11 +184,11 @@ events! {
     TimerExpireEntry "timer_expire_entry" {
         timer: TimerAddr = "timer",
         now: Jiffy = "now",
-        /// The wheel's own clock in jiffies, which may be behind `now`; `now` if it is not printed.
+        /// The wheel's own clock in jiffies, which can be behind `now`; `now` if it is not printed.
         base_clock: Jiffy = "baseclk" or now,
         function: NameId = "function",
     }
-    /// A wheel timer's callback has returned. It may have freed the timer.
+    /// A wheel timer's callback has returned. Perhaps it has freed the timer.
     TimerExpireExit "timer_expire_exit" { timer: TimerAddr = "timer", }
     TimerBaseIdle "timer_base_idle"
     TickStop "tick_stop"
@@ -210,7 +211,7 @@ impl Event {
         matches!(self, Event::WriteMsr { register: TSC_DEADLINE_REGISTER, .. })
     }
 
-    /// Returns the CPU that the event concerns, if it may be another than the one it occurred on.
+    /// Returns the CPU that the event concerns, if this can differ from the CPU that recorded it.
     pub fn target(&self) -> Option<CpuId> {
         match *self {
             Event::TimerStart { base, .. } => Some(base),

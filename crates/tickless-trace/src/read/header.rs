@@ -1,6 +1,6 @@
 //! Reads the lines of a trace without an event: the header (kernel, tick rate, CPUs) and remarks.
 //!
-//! Every fact may be missing: [`super::Trace`] can be read without it.
+//! A trace can lack any of these facts: [`super::Trace`] can be read without them.
 
 use super::fields::{decimal, find, printable};
 
@@ -26,7 +26,7 @@ impl Header {
         if text.starts_with(b"tracer:") {
             self.names_tool = true;
         } else if text.starts_with(b"recorded:") {
-            // Skip this line: it describes in free words what was recorded, and may contain text
+            // Skip this line: it describes in free words what was recorded, and can contain text
             // that looks like a fact, such as `HZ=`.
         } else if let Some(release) = text.strip_prefix(b"os release :") {
             self.kernel = Some(printable(release.trim_ascii()));
@@ -37,8 +37,8 @@ impl Header {
         }
     }
 
-    /// Reads the facts of which one line may have several: `kernel R` (the release), `HZ=`,
-    /// the numbers of entries, and `#P:` (the number of CPUs).
+    /// Reads the facts of which one line can have several: `kernel R` (the release), `HZ=`, the
+    /// numbers of entries, and `#P:` (the number of CPUs).
     fn words(&mut self, text: &[u8]) {
         let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         while let Some(word) = words.next() {
@@ -77,7 +77,8 @@ impl Header {
 
 /// Reads the lines with which the tools mark lost events: ftrace's `CPU:1 [LOST 12 EVENTS]`,
 /// trace-cmd's `CPU:1 [12 EVENTS DROPPED]` (or without a number), perf's `PERF_RECORD_LOST lost 12`
-/// and `LOST 12 events!`. Returns their number, if there is one.
+/// and `LOST 12 events!`. Returns their number, `Some(None)` if the line has none; `None` for other
+/// lines.
 pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
     if let Some(end) = find(text, b"EVENTS DROPPED]") {
         let number = text[..end].trim_ascii_end().rsplit(|&byte| byte == b'[').next();

@@ -26,7 +26,7 @@ use super::names::Names;
 /// The rates that distributions choose.
 const COMMON_HZ: [u32; 4] = [100, 250, 300, 1000];
 
-/// Ftrace cuts times to microseconds, so a time may be printed this much too early.
+/// Ftrace cuts times to microseconds, so a time can be printed this much too early.
 const PRINTED_EARLY_NS: i64 = 1_000;
 
 /// Returns the length of a tick.
@@ -40,7 +40,7 @@ pub struct JiffyClock {
     /// When jiffy `anchor` began, in ns; negative if that was before the trace clock's zero.
     pub anchor_ns: i64,
     pub tick: Ns,
-    /// How much too late [`JiffyClock::time`] may be: zero, or a tick if no tick was recorded.
+    /// How much too late [`JiffyClock::time`] can be: zero, or a tick if no tick was recorded.
     pub late_max: Ns,
 }
 
@@ -109,7 +109,8 @@ impl Readings {
     /// A trace that is shorter than this does not distinguish 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
-    /// Collects the times at which events show the current jiffy, counted from the first one.
+    /// Collects, of each event that shows the current jiffy (the kernel's tick count), its time and
+    /// that count. Counts begin at zero with the first such event.
     fn collect(records: &[Record]) -> Option<Readings> {
         let mut first = None;
         let mut readings = Vec::new();
@@ -125,7 +126,8 @@ impl Readings {
         first.map(|first| Readings { first, readings })
     }
 
-    /// Returns, sorted, when jiffy `first` began by each reading, with ticks of this length.
+    /// Returns, sorted, when jiffy `first` began according to each reading, for ticks of this
+    /// length.
     fn beginnings(&self, tick: Ns) -> Vec<i64> {
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
         let begin = |&(time, ticks): &(i64, i64)| time.saturating_sub(ticks.saturating_mul(tick));
@@ -159,7 +161,7 @@ impl Readings {
     }
 
     /// Returns the smallest of [`Readings::beginnings`] that has others near it. A beginning far
-    /// from all others may come from a damaged number, and must not move all jiffies.
+    /// from all others comes perhaps from a damaged number, and must not move all jiffies.
     fn earliest(&self, tick: Ns) -> Option<i64> {
         let sorted = self.beginnings(tick);
         let company = if sorted.len() < 4 { 0 } else { (sorted.len() / 50).max(1) };

@@ -5,14 +5,14 @@
 //! Guarantees:
 //! - A damaged line costs that line and no other. The damage is counted by cause in
 //!   [`Trace::problems`], with its first line. Only a file without any timer event is an error.
-//! - A number that may have been cut off is not used. A field that the kernel did not print has a
+//! - A number that was perhaps cut off is not used. A field that the kernel did not print has a
 //!   value that means "not printed".
 //! - No input causes a panic. A trace takes 56 bytes of memory per event, plus the longest line.
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU recorded them.
 //!
 //! Times are on the trace's own clock. Deadlines of `hrtimer_*` are on the timer's clock, which
-//! [`Trace::monotonic_ahead_ns`] relates to it; those of `timer_*` are jiffies: see
+//! [`Trace::monotonic_ahead_ns`] relates to the trace's; those of `timer_*` are jiffies: see
 //! [`Trace::jiffies`].
 
 mod attributes;
@@ -82,7 +82,7 @@ pub struct Trace {
     /// How far the trace's clock is ahead of CLOCK_MONOTONIC; `None` if no hrtimer expired.
     pub monotonic_ahead_ns: Option<i64>,
     pub problems: Problems,
-    /// Lines that may have been events and could not be used.
+    /// Lines that were perhaps events, but could not be used.
     pub skipped_lines: u64,
     /// Events lost while recording, as far as the trace reports them.
     pub dropped_events: u64,
@@ -90,7 +90,7 @@ pub struct Trace {
 
 impl Trace {
     /// Reads the file at `path`, gzip or plain. Blocks on the file; O(size), plus O(n log n) if
-    /// events are out of order. 130,000 lines take about 45 ms, and as much again to unpack.
+    /// events are out of order. 130,000 lines take about 45 ms, and twice as long if compressed.
     pub fn read(path: &Path) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy();
         match File::open(path) {

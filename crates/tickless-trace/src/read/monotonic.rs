@@ -11,8 +11,8 @@ use super::Record;
 use super::event::Event;
 use super::names::Names;
 
-/// If the difference is in this range, the two are one clock: the difference is the time between
-/// reading the clock and printing the line.
+/// With a difference in this range, the trace's clock is CLOCK_MONOTONIC: the difference is the
+/// time between reading the clock and printing the line.
 const SAME_CLOCK_NS: std::ops::Range<i64> = -1_000..100_000;
 /// A difference that is further below the median than this is an outlier.
 const BELOW_MEDIAN_NS: i64 = 1_000_000;
@@ -45,7 +45,7 @@ mod tests {
     use crate::read::Trace;
 
     /// Returns the offset of a trace in which timers expire at 100.000050 s. Each of `expiries` is
-    /// the timer's function and its own clock's time.
+    /// the timer's function and the time on the timer's own clock.
     fn measured(expiries: &[(&str, u64)]) -> Option<i64> {
         let line = |(function, now): &(&str, u64)| {
             format!(
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(measured(&[]), None);
         // A few microseconds: one clock.
         assert_eq!(measured(&[("tick_nohz_handler", 100_000_048_000)]), Some(0));
-        // If the tick was recorded, only its times are compared: other timers may use other clocks.
+        // If the tick was recorded, only its times are compared: other timers can use other clocks.
         let other = ("hrtimer_wakeup", 1_700_000_000_000_000_000);
         let tick = ("tick_sched_timer", 70_000_000_000);
         assert_eq!(measured(&[other, other, tick]), Some(30_000_050_000));

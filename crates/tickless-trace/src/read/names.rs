@@ -15,7 +15,7 @@ impl NameId {
     }
 }
 
-/// The names of the periodic tick's callback, now and before Linux 6.8. It uses CLOCK_MONOTONIC.
+/// The names of the tick's callback, now and before Linux 6.8. The tick uses CLOCK_MONOTONIC.
 pub const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
 /// The callback that wakes a thread when its sleep ends.

@@ -15,7 +15,7 @@ const LINE_LEN_MAX: u64 = 64 * 1024;
 
 pub(super) enum Line<'a> {
     Whole(&'a [u8]),
-    /// The last line, if it has no line end: it may have been cut off anywhere, so it is not used.
+    /// The last line, if it has no line end: it was perhaps cut off anywhere, so it is not used.
     Cut,
     /// More than [`LINE_LEN_MAX`] bytes, which were skipped.
     TooLong,
@@ -42,7 +42,7 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Lines<'a>, Unusable>
     } else {
         Box::new(whole)
     };
-    // Ignore an error here: reading the lines fails in the same way, and reports it.
+    // Ignore an error here: the first read of a line fails in the same way, and reports it.
     let head = reader.fill_buf().unwrap_or_default();
     if let Some((what, with)) = other_format(head) {
         return Err(Unusable::Convert { what, with });

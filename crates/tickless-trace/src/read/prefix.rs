@@ -1,8 +1,8 @@
 //! Splits a line up to its event: task, CPU, context, time, name, and the text after it.
 //!
-//! One reader serves all tools: it searches for a CPU in brackets that is followed by an optional
-//! flags column and a time. The text before the CPU (task, pid, `pid/tid`, thread group,
-//! file name) may contain spaces and even brackets; its last number is the thread's.
+//! One function reads the lines of all tools: it searches for a CPU in brackets that is followed by
+//! an optional flags column and a time. The text before the CPU (task, pid, `pid/tid`, thread
+//! group, file name) can have spaces and even brackets; its last number is the thread's.
 
 use tickless_core::time::{CpuId, Ns};
 
@@ -11,7 +11,7 @@ use super::fields::decimal;
 use super::problem::Cause;
 
 /// The largest number of CPUs for which a Linux kernel can be built. A line with a higher CPU
-/// number is damaged. If it were accepted, a replay would make a base for each CPU below it.
+/// number is damaged. If it were accepted, a replay would simulate all CPUs below it.
 const CPUS_MAX: u64 = 8192;
 
 pub(crate) struct Prefix<'a> {
@@ -19,7 +19,7 @@ pub(crate) struct Prefix<'a> {
     pub(crate) cpu: CpuId,
     pub(crate) context: Context,
     pub(crate) time: Ns,
-    /// The group of the event, such as `timer` in perf's `timer:hrtimer_start`; others print none.
+    /// The group of the event, such as `timer` in `timer:hrtimer_start`; only perf prints it.
     pub(crate) system: Option<&'a [u8]>,
     pub(crate) name: &'a [u8],
     /// The event's own text, without the spaces that pad the name.
@@ -56,7 +56,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Splits a line into its parts. The error is why it has no usable event. O(length), no allocation.
+/// Splits a line into its parts. The error tells why it has no event. O(length), no allocation.
 pub(crate) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     let mut cause = Cause::NotAnEvent;
     let mut rest = line;
@@ -74,7 +74,7 @@ pub(crate) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     Err(cause)
 }
 
-/// Reads the text behind a `[`. It may be the one before the CPU, or part of a task's name.
+/// Reads the text behind a `[`. This `[` is before the CPU, or in a task's name.
 fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
     let close = text.iter().take(8).position(|&byte| byte == b']').ok_or(Cause::NotAnEvent)?;
     let cpu = decimal(&text[..close]).ok_or(Cause::NotAnEvent)?;
@@ -93,7 +93,7 @@ fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
     })?;
 
     (word, rest) = next_word(rest);
-    // Between time and name, `trace-cmd report --ts-diff` prints a time difference, and perf may
+    // Between time and name, `trace-cmd report --ts-diff` prints a time difference, and perf can
     // print the event's period.
     if word.starts_with(b"(+") || decimal(word).is_some() {
         (word, rest) = next_word(rest);

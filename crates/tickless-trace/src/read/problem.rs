@@ -1,8 +1,7 @@
 //! Damage of traces, and what the user can do about it.
 //!
-//! After a [`Problem`], some lines are not used, and all others are. After a [`TraceError`],
-//! nothing of the trace can be used. Problems are counted by cause, so a million bad lines make one
-//! message.
+//! A [`Problem`] makes some lines unusable; all other lines are used. A [`TraceError`] makes the
+//! whole trace unusable. Problems are counted by cause, so a million bad lines make one message.
 
 use std::io;
 
@@ -44,7 +43,7 @@ pub enum Cause {
     UnreadableField { event: EventKind, field: &'static str },
     #[error("the last line has no line end, so its numbers may be short; line skipped")]
     LastLineCut,
-    /// All lines with such events are one problem, which has the first name.
+    /// All unknown events together are one problem, which has the name of the first one.
     #[error("{name} is no timer event; line skipped")]
     UnknownEvent { name: Box<str> },
     #[error(
@@ -138,8 +137,8 @@ impl Cause {
     /// recorded such events, or too many are missing. A replay of such a trace does not show what
     /// the kernel would have done.
     pub fn is_damage(&self) -> bool {
-        // The percentage of pairs (entry and exit of a callback or interrupt) of which one half may
-        // be missing: a single lost line hardly changes a replay.
+        // The percentage of pairs (entry and exit of a callback or interrupt) of which one half is
+        // allowed to be missing: a single lost line hardly changes a replay.
         const BROKEN: u64 = 1;
         match self {
             Cause::HalvesMissing { whole, broken } => broken * 100 > BROKEN * (whole + broken),
@@ -186,7 +185,7 @@ impl Problems {
         }
     }
 
-    /// Counts an event that is not of timers. Allocates nothing after the first one.
+    /// Counts an event that is not about timers. Allocates memory for the first one only.
     pub(super) fn note_unknown_event(&mut self, line: u32, name: &[u8]) {
         let is_known = |problem: &&mut Problem| matches!(problem.cause, Cause::UnknownEvent { .. });
         match self.0.iter_mut().find(is_known) {

@@ -1,6 +1,6 @@
 //! Which process each thread of a trace belongs to. `tickless record` writes this after the events,
-//! in lines such as `# process 70 71 72: nginx`, `# kernel threads: 2 3` and `# cpu limit: 70 71`,
-//! which has the threads of a control group that often used up its quota of CPU time.
+//! in lines such as `# process 70 71 72: nginx`, `# kernel threads: 2 3` and `# cpu limit: 70 71`.
+//! The last one lists the threads of a control group that often used up its quota of CPU time.
 
 use crate::cgroup::{Cgroup, Counters, Recorded, hierarchies};
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Returns the number of a thread's process, or the thread's own if the trace does not name it.
+    /// Returns the number of a thread's process; the thread's own number if the process is unknown.
     pub fn of(&self, thread: u32) -> u32 {
         self.of_thread.get(&thread).copied().unwrap_or(thread)
     }
@@ -53,7 +53,8 @@ impl Processes {
         self.kernel.contains(&thread)
     }
 
-    /// Reads a line. Returns whether it was one of those that [`running`] writes.
+    /// Reads a line. Returns whether it describes processes, as those of [`running`] do, or a
+    /// group.
     pub(super) fn read(&mut self, line: &[u8]) -> bool {
         let Ok(line) = std::str::from_utf8(line) else { return false };
         let numbers = |text: &str| -> Vec<u32> {
@@ -83,8 +84,8 @@ impl Processes {
     }
 }
 
-/// Returns the lines about the processes that run now and have several threads, and about the
-/// kernel's threads. A process that ends while it is read is left out.
+/// Returns lines about the processes with several threads, the kernel's threads, and the control
+/// groups that often reach their CPU limits. Leaves out a process that ends while it is read.
 pub(crate) fn running() -> String {
     const KERNEL_THREAD: u32 = 0x0020_0000;
     let numbers = |folder: &str| -> Vec<u32> {
@@ -94,7 +95,7 @@ pub(crate) fn running() -> String {
     let (mut text, mut kernel) = (String::new(), String::new());
     for process in numbers("/proc") {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name, in brackets, may contain brackets. The flags are the seventh word behind it.
+        // The name, in brackets, can contain brackets. The flags are the seventh word behind it.
         let Some((name, words)) = stat.rsplit_once(") ") else { continue };
         let flags: u32 = words.split(' ').nth(6).and_then(|word| word.parse().ok()).unwrap_or(0);
         let threads = numbers(&format!("/proc/{process}/task"));

@@ -117,7 +117,7 @@ impl Reader {
         self.records.push(Record { line, ..record });
     }
 
-    /// Counts an event of an unknown kind by its name, unless the name cannot be one.
+    /// Skips an event of an unknown kind, and notes its name, unless no event can have this name.
     fn unknown_event(&mut self, prefix: &Prefix<'_>) {
         if prefix.text.starts_with(b"PERF_RECORD_LOST") {
             return self.lose(lost_events(prefix.text).flatten());
@@ -129,7 +129,7 @@ impl Reader {
         self.skip_unknown(prefix.name);
     }
 
-    /// A line without an event may be a remark of the tracer, for example about lost events.
+    /// Handles a line without an event: perhaps a remark of the tracer, for example on lost events.
     fn no_event(&mut self, text: &[u8], cause: Cause) {
         self.has_nul |= text.contains(&0);
         let text = text.trim_ascii();
@@ -240,7 +240,8 @@ impl Reader {
         }
     }
 
-    /// Removes the events of CPUs that the machine cannot have, and returns its number of CPUs.
+    /// Removes the events of CPUs that the machine cannot have, and returns the machine's number of
+    /// CPUs.
     fn remove_unknown_cpus(&mut self) -> u16 {
         let highest =
             |record: &Record| record.event.target().map_or(record.cpu, |to| to.max(record.cpu));
@@ -292,8 +293,8 @@ impl Reader {
         if let Some((line, seconds)) = soundness::jump(&self.records) {
             self.problems.note(line, Cause::TimeJump { seconds });
         }
-        // Events that the kernel dropped leave half pairs, too. The trace reports dropped events,
-        // so such half pairs are no damage.
+        // If the kernel dropped events, halves of pairs (entry and exit) are missing, too. The
+        // trace reports the dropped events, so that is no damage.
         if self.lost_line.is_some() || self.header.overwritten > 0 {
             return;
         }

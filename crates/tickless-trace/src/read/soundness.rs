@@ -1,7 +1,7 @@
 //! Detects recordings that were damaged after they were recorded.
 //!
-//! Such a file can often still be read, but it has lines twice, lacks lines, or has lines with
-//! another time. These checks find what no kernel can have recorded.
+//! Such a file can often still be read, but it has lines twice, lacks lines, or has lines with a
+//! wrong time. These checks find what no kernel can have recorded.
 
 use super::Record;
 use super::event::{EventKind, Family, TimerAddr};
@@ -19,8 +19,9 @@ pub(super) fn is_many(count: u64, of: u64) -> bool {
 
 /// Finds repeated events: an event repeats if it equals the last event of its timer (or, without a
 /// timer, the last event) at the same time on the same CPU. Returns the line of the first one and
-/// their number; `None` if there are few. Equal events with another one in between may be right:
-/// times in text are cut to microseconds, in which a program may arm and cancel a timer twice.
+/// their number; `None` if there are few. Equal events with a different one in between can be
+/// right: times in text are cut to microseconds, and within one, a program can arm and cancel a
+/// timer twice.
 pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
     let (mut count, mut first) = (0, 0);
     let (mut begin, mut time) = (0, None);
@@ -75,7 +76,7 @@ pub(super) fn jump(records: &[Record]) -> Option<(u32, u64)> {
     (ns > LONG_NS).then_some((line, ns / 1_000_000_000))
 }
 
-/// Returns the CPUs in the events that a machine of `known` CPUs cannot have. CPU numbers may have
+/// Returns the CPUs in the events that a machine of `known` CPUs cannot have. CPU numbers can have
 /// gaps, so a CPU above `known` can be right: if the events name no more than `known` CPUs in all,
 /// and more than a thousandth of the events are on that CPU.
 pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {

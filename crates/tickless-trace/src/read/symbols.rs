@@ -13,7 +13,7 @@ impl Symbols {
         Symbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
-    /// Reads lines of `ffffffff81000000 T name`. O(n log n).
+    /// Reads lines of `ffffffff81000000 T name`. O(n log n) in the number of lines.
     fn parse(text: String) -> Symbols {
         let start = text.as_ptr().addr();
         let place = |line: &str| {

@@ -119,7 +119,7 @@ fn formats(instance: &Path) -> io::Result<BTreeMap<String, Vec<Vec<u8>>>> {
     Ok(systems)
 }
 
-/// Returns the lines of `/proc/kallsyms` that are functions: events have their addresses.
+/// Returns the lines of `/proc/kallsyms` about functions, whose addresses occur in events.
 fn functions(symbols: &str) -> String {
     let is_function =
         |line: &&str| line.split(' ').nth(1).is_some_and(|kind| "tTwW".contains(kind));

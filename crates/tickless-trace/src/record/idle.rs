@@ -41,8 +41,9 @@ impl IdleStops {
     }
 
     /// Returns the CPUs whose idle thread has too few events in the recording: those that stopped
-    /// the tick at least twenty times since `before`, and have less than one event for ten. Fewer
-    /// stops prove nothing, since the first and the last ones may be outside the recording.
+    /// the tick at least twenty times since `before`, and have less than one event for ten stops.
+    /// Fewer stops prove nothing, because the events of the first and the last stops are perhaps
+    /// outside the recording.
     pub fn unseen(&self, before: &IdleStops, recorded: &IdleEvents) -> Vec<CpuId> {
         const STOPS_MIN: u64 = 20;
         const STOPS_PER_EVENT: u64 = 10;
@@ -55,7 +56,7 @@ impl IdleStops {
     }
 }
 
-/// Returns the CPU of a line of ftrace's text, if it is of the idle thread outside interrupts.
+/// Returns the CPU of a line of ftrace's text, if the idle thread caused it outside interrupts.
 pub(super) fn idle_thread(line: &[u8]) -> Option<u16> {
     let Prefix { task, cpu, context, .. } = split(line).ok()?;
     (task.name == b"<idle>" && context == Context::Task).then_some(cpu.0)

@@ -2,7 +2,7 @@
 //!
 //! An instance is named `tickless-PID-START-N` after its recorder: the number of its process; when
 //! that process was started (in ticks since boot), because numbers are used again; and how many
-//! instances it made before. Any recorder may remove an instance whose process is gone.
+//! instances it made before. Any recorder is allowed to remove an instance whose process is gone.
 
 use super::{RecordError, Tracefs};
 use std::fs;
@@ -74,7 +74,7 @@ fn names(tracefs: &Tracefs) -> impl Iterator<Item = String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// Returns the process number and start time in an instance's name; `None` without this form.
+/// Returns the process number and start time in a recorder's instance name; `None` for other names.
 fn recorder(name: &str) -> Option<(u32, u64)> {
     let mut words = name.split('-');
     let is_ours = words.next() == Some(PREFIX);
@@ -88,7 +88,7 @@ fn start_time(pid: u32) -> Option<u64> {
 
 /// Returns when a process started, from its `stat` file; `None` if the process has ended.
 fn start_of(stat: &str) -> Option<u64> {
-    // The process's name, in brackets, may itself contain brackets and spaces, so search for the
+    // The process's name, in brackets, can itself contain brackets and spaces, so search for the
     // last bracket. The start time is the twentieth word behind it.
     let (_, words) = stat.rsplit_once(") ")?;
     let mut words = words.split(' ');

@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 /// Events that a replay uses if the kernel has them, each with its filter and what the user reads
-/// if the kernel lacks it. Only the timer events are required.
+/// if the kernel lacks the event. Only the timer events are required.
 const WANTED: [(&str, Option<&str>, &str); 3] = [
     (
         "irq_vectors/local_timer_entry",
@@ -130,7 +130,7 @@ impl Recording {
 
     /// Writes the trace, and after it which threads belong to which process. Returns the CPUs on
     /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too. The
-    /// list is empty if events were dropped, since those of the idle threads may be among them.
+    /// list is empty if events were dropped, since these are perhaps of the idle threads.
     pub fn write(&self, recorded: &str, out: &mut dyn Write) -> Result<Vec<CpuId>, RecordError> {
         let after = IdleStops::now();
         let mut text = self.text(recorded)?;

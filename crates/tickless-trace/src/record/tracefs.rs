@@ -17,8 +17,8 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds tracefs. If it is not mounted, mounts it such that only this process sees it. Some
-    /// system calls; does not block.
+    /// Finds tracefs. If it is not mounted, mounts it such that only this process sees it. Makes a
+    /// few system calls, which do not block.
     pub fn find() -> Result<Tracefs, RecordError> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let tracefs = match mounted(&mounts, |kind, _| kind == "tracefs").into_iter().next() {

@@ -41,7 +41,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.process.stdin.take() {
-            // If the watcher misses this message, it looks for instances of this process: none.
+            // If the watcher misses this message, it looks for our instances, and finds none.
             let _ = pipe.write_all(b"done");
         }
         let _ = self.process.wait();
@@ -61,7 +61,7 @@ pub fn watch_if_asked() -> bool {
     true
 }
 
-/// Waits for the recording process. If it ended without a message, removes what it has left.
+/// Waits for the recording process. If it ended without a message, removes its instances.
 fn watch(prefix: &str) {
     let mut message = Vec::new();
     let _ = io::stdin().read_to_end(&mut message);

@@ -7,7 +7,7 @@ use super::summary::Recorded;
 use crate::read::Trace;
 use serde::Serialize;
 
-/// By how much a count of the replay may differ from the recorded one, in percent.
+/// By how many percent a count of the replay is allowed to differ from the recorded count.
 pub const AGREEMENT_PERCENT: f64 = 5.0;
 
 /// The first kernel, major and minor, that programs the device only once when the first timer is
@@ -82,7 +82,7 @@ impl Measure {
 
 impl Recorded {
     /// Returns each recorded count beside that of a replay. The last argument of `Measure::new` is
-    /// what a difference is a percentage of.
+    /// the count of which a difference is given as a percentage.
     fn measures(&self, writes: u64, replayed: &PolicyResult) -> Vec<Measure> {
         let mut measures =
             vec![Measure::new("device_writes", writes, replayed.device_writes, writes)];

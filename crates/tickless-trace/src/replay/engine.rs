@@ -32,7 +32,8 @@ use tickless_core::time::{CpuId, Ns, Tick, Window};
 pub struct PolicyResult {
     pub policy: &'static str,
     pub device_writes: u64,
-    /// Device writes of inferred operations (those without a record), not counted above.
+    /// Device writes of inferred operations (those without a record), not counted in
+    /// `device_writes`.
     pub inferred_writes: u64,
     pub wakeups: u64,
     pub expirations: u64,
@@ -61,7 +62,8 @@ pub(super) struct OtherTicks<'s> {
 /// begin, and longer if a virtual CPU did not run.
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
-/// Replays a script, between its operations also the events that only the simulated devices cause.
+/// Replays a script. Between its operations, also delivers the events that only the simulated
+/// devices cause, and that the kernel did not have.
 pub(super) fn run(
     script: &Script,
     trace: &Trace,
@@ -73,7 +75,7 @@ pub(super) fn run(
         push_out: PushOut::Eager,
         limits: Limits { passes: u32::MAX, ..Limits::NONE },
         // A CPU that has stopped its tick programs its device for the wheel. While the tick runs,
-        // it comes no later than the wheel's next bucket, so the wheel programs nothing.
+        // the next tick comes no later than the wheel's next bucket, so the wheel programs nothing.
         wheel: if ticks.is_some() { WheelEvents::Device } else { script.wheel },
         ..Settings::default()
     });
@@ -119,7 +121,7 @@ enum Timer {
 struct Seen {
     early: u64,
     late: Lateness,
-    /// For each timer, whether its expiry was guessed, so that its lateness means nothing.
+    /// For each timer, whether its expiry was guessed: then its lateness means nothing.
     guessed: Vec<bool>,
     /// For each CPU, its device's counts from inferred operations (those without a record).
     inferred: Vec<DeviceCounts>,
@@ -267,9 +269,9 @@ impl<'s> Engine<'s> {
     /// its CPU.
     ///
     /// The recorded interrupt came with some delay after the earliest expiry that it handled. With
-    /// the same delay, the simulated event would come at `due` plus the delay. If that time is
-    /// not before the expiry, the simulated event would have handled the same timer, so both are
-    /// one interrupt. If the expiry is not known, the delay may be up to [`DELIVERY_MAX`]. The
+    /// the same delay, the simulated event would come at `due` plus the delay. If that time is not
+    /// before the expiry, the simulated event would have handled the same timer, so both are one
+    /// interrupt. If the expiry is not known, any delay up to [`DELIVERY_MAX`] is accepted. The
     /// engine's own ticks never wait longer than that for a recorded interrupt.
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
         self.interrupts[cpu.index()].last().is_some_and(|item| {
@@ -297,7 +299,8 @@ impl<'s> Engine<'s> {
             let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
             for op in &mut ops[part] {
                 match op.take() {
-                    // A callback that restarts its own timer returns that: the core performs it.
+                    // A callback that restarts its own timer returns the restart, and the core
+                    // performs it.
                     Some(Op::Start(place)) if self.script_start(place).timer == firing.task => {
                         result = CallbackResult::Restart(self.script_start(place).window);
                     }
@@ -316,7 +319,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Performs an operation on a timer. An inferred one is counted apart: it is a guess.
+    /// Performs an operation on a timer. Counts inferred operations separately, as guesses.
     fn op(&self, op: Op, cpu: CpuId) {
         match op {
             Op::Start(place) => {

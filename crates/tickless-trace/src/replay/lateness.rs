@@ -1,4 +1,4 @@
-//! How late timers fired, by family, exact to three significant digits.
+//! How late timers fired, by family (wheel or queue), exact to three significant digits.
 
 use crate::read::Family;
 use hdrhistogram::Histogram;

@@ -4,7 +4,7 @@
 //! nearly all are multiples of that distance. Distances are those of soft deadlines, which are
 //! exact, not of the times at which the kernel expired them. Timers with the same callback function
 //! and the same period form a group. Their recorded phases (offsets from multiples of the period)
-//! are compared with those that [`Phase::Spread`] would have given them in order.
+//! are compared with those that [`Phase::Spread`] would have given them, one timer after the other.
 
 use crate::read::{Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct PhaseSet {
     pub together_timers: usize,
 }
 
-/// Finds groups of periodic timers that may expire together, the group with the most expiries
+/// Finds groups of periodic timers that can expire together, the group with the most expiries
 /// first. O(n log n) in the number of expiries.
 pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     let mut groups: BTreeMap<(NameId, u64), Vec<Vec<u64>>> = BTreeMap::new();
@@ -51,7 +51,7 @@ pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
 
 /// Returns the deadlines at which each high-resolution timer expired, with the timer's function, in
 /// the order in which the timers first expired. The sleeps of a thread count as one timer, since
-/// each may have a timer on the thread's stack at another address.
+/// each can have its timer at a different place on the thread's stack.
 fn deadlines(trace: &Trace) -> Vec<(NameId, Vec<u64>)> {
     let sleep = trace.names.find(SLEEPER_FUNCTION);
     let mut places: HashMap<Source, usize> = HashMap::new();
@@ -104,7 +104,7 @@ fn period(deadlines: &[u64]) -> Option<u64> {
     }
     let distances = deadlines.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     let frequencies = frequencies(distances.clone()).into_iter();
-    // Take the smallest of equally frequent distances: a larger one may be a multiple of it.
+    // Take the smallest of equally frequent distances: a larger one is perhaps a multiple of it.
     let (period, _) = frequencies.max_by_key(|&(apart, count)| (count, Reverse(apart)))?;
     if period == 0 {
         return None;
@@ -122,7 +122,7 @@ impl Overlap {
             all.extend(deadlines.iter().map(|&deadline| (deadline, timer)));
         }
         all.sort_unstable();
-        // Take the most frequent phase: a timer that was restarted may have had several.
+        // Take the most frequent phase: a timer that was restarted can have had several.
         let phase = |deadlines: &Vec<u64>| {
             let phases = frequencies(deadlines.iter().map(|deadline| deadline % period));
             phases.into_iter().max_by_key(|&(_, count)| count).map(|(phase, _)| phase)

@@ -37,7 +37,7 @@ impl ReplayPlatform {
     }
 
     /// Returns the earliest event that is due before `until`, if a device is armed for it. Returns
-    /// each event only once, though its device stays armed. O(log n) for each arming.
+    /// each event only once, though its device stays armed. O(log n) for each of n armings.
     pub(super) fn next_event(&self, until: Ns) -> Option<(Ns, CpuId)> {
         let mut events = self.events.lock();
         while let Some(&Reverse((due, cpu))) = events.peek()

@@ -1,10 +1,10 @@
 //! The operations of a trace, for other replay engines: what was done to each timer, when, and on
 //! which CPU, and what its callback did each time.
 //!
-//! Every timer has a home: the CPU on which it was armed first. An engine may perform only the
-//! events of some homes, or shift each home in time. All events of a timer are at its home, in
-//! order of time, so every timer is armed before it is cancelled. If an engine begins in the middle
-//! of a trace, [`Streams::pending`] returns the timers that are pending there.
+//! Every timer has a home: the CPU on which it was armed first. An engine can perform the events of
+//! some homes only, or shift each home in time. All events of a timer are at its home, in order of
+//! time, so every timer is armed before it is cancelled. If an engine begins in the middle of a
+//! trace, [`Streams::pending`] returns the timers that are pending there.
 
 use super::script::{self, Inference, ItemKind, Op};
 use crate::read::Trace;
@@ -50,7 +50,7 @@ pub enum What {
 }
 
 impl Streams {
-    /// Writes a script of the trace, and separates its operations by timer and CPU.
+    /// Converts a trace to operations on timers, and sorts them by the homes of the timers.
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
         let script = script::write(trace, inference);
         let start_at = |place: u32| script.starts[place as usize];
@@ -102,7 +102,7 @@ impl Streams {
         streams
     }
 
-    /// Finds the home of each timer (the CPU on which it was first armed), and adds its events.
+    /// Finds the home of each timer (the CPU on which it was first armed), with its events.
     fn settle(&mut self, events: &[Event]) {
         let mut home: Vec<Option<CpuId>> = vec![None; self.families.len()];
         for event in events {

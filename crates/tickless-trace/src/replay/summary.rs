@@ -144,7 +144,7 @@ fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Poli
     })
 }
 
-/// Returns how many timer interrupts of the trace expired no timer; `None` if it does not show it.
+/// Returns how many timer interrupts expired no timer; `None` if the trace does not show this.
 fn spurious(trace: &Trace) -> Option<u64> {
     let needed = [EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
     if needed.iter().any(|kind| trace.count(*kind) == 0) {

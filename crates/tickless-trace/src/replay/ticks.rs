@@ -2,7 +2,7 @@
 //!
 //! The trace's own ticks are left out, and the engine provides others: at multiples of their
 //! length, in phase with the kernel's jiffies. All other operations stay as they were recorded.
-//! `docs/book/src/replay.md` describes what this cannot know.
+//! `docs/book/src/replay.md` describes what this method cannot know.
 
 use super::agreement::Agreement;
 use super::engine::{self, OtherTicks};
@@ -27,7 +27,7 @@ pub struct TickResult {
 }
 
 /// Replays a trace with ticks of each of these rates, stopped on idle CPUs and not. `None` if the
-/// trace has no tick: then its CPUs may have been busy although it has no event of them.
+/// trace has no tick: without ticks, a busy CPU cannot be told from an idle one.
 pub fn other_ticks(trace: &Trace, inference: Inference, rates: &[u32]) -> Option<Vec<TickResult>> {
     if trace.names.tick_functions() == [None; 2] {
         return None;

@@ -79,7 +79,7 @@ impl Engine<'_> {
         0
     }
 
-    /// Answers adjtimex(2): a clock that is synchronised, at virtual time. Its rate stays as it is.
+    /// Answers adjtimex(2) with a synchronised clock at virtual time. Refuses to change the clock.
     fn adjust(&self, tid: pid_t, at: u64) -> i64 {
         const TIME_AT: u64 = 72;
         const STATUS_AT: u64 = 40;

@@ -42,7 +42,7 @@ pub(crate) struct VirtualClock {
     pub(crate) jumps: u64,
 }
 
-/// The slope of a clock whose counter counts nanoseconds.
+/// The slope 1, of a clock whose counter counts nanoseconds. Slopes are in units of 2^-32.
 const ONE: f64 = 4_294_967_296.0;
 const FIRST_BASELINE_NS: u64 = 200_000;
 
@@ -62,7 +62,7 @@ impl VirtualClock {
             let ahead = clock(id as i32).wrapping_sub(clock(libc::CLOCK_MONOTONIC));
             offsets.0[id] = ahead.cast_signed();
         }
-        // Coarse and alarm clocks have the offsets of the clocks that they read in another way.
+        // Coarse and alarm clocks have the offsets of the clocks of which they are variants.
         (offsets.0[5], offsets.0[8], offsets.0[9]) = (offsets.0[0], offsets.0[0], offsets.0[7]);
         if let Some(start) = options.start_ns {
             offsets.set_realtime(start.wrapping_sub(now.cast_signed()));
@@ -108,7 +108,7 @@ impl VirtualClock {
         self.virtual_counter.at(self.now())
     }
 
-    /// Whether the clock may jump when every thread waits.
+    /// Returns whether the clock jumps when every thread waits: always, except with `Pace::Times`.
     pub(crate) fn jumps_when_idle(&self) -> bool {
         !matches!(self.pace, Pace::Times(_))
     }

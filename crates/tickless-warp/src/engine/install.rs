@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 const CS_32_BITS: u64 = 0x23;
 
 impl Engine<'_> {
-    /// Prepares a program that is stopped at the end of its execve(2). Returns whether it may run.
+    /// Prepares a program that is stopped at the end of execve(2). Returns whether it can run.
     pub(crate) fn prepare(&mut self, tid: pid_t) -> bool {
         let Some(registers) = ptrace::registers(tid) else { return true };
         if registers.cs == CS_32_BITS {
@@ -45,7 +45,7 @@ impl Engine<'_> {
     }
 
     /// Maps the clock page into a program. `None` if the program has to make system calls instead:
-    /// its user may not open the tracer's files, or its memory is limited.
+    /// its user is not allowed to open the tracer's files, or its memory is limited.
     fn map_page(&mut self, tid: pid_t) -> Option<u64> {
         let fd = self.clock.page()?.fd();
         let path = format!("/proc/{}/fd/{fd}\0", std::process::id());
@@ -73,7 +73,7 @@ impl Engine<'_> {
         let mask = ptrace::swap_signal_mask(tid, ALL_BUT_SIGTRAP)?;
         let mut registers = before;
         registers.rip = vdso::address(tid)? + call.offset;
-        // If the thread is stopped before a system call, that call is not made.
+        // If the thread is stopped before a system call of its own, this skips that call.
         registers.orig_rax = u64::MAX;
         registers.r15 = number.cast_unsigned();
         let args = args.into_iter();

@@ -10,7 +10,7 @@ use libc::pid_t;
 use std::fs;
 use std::time::Duration;
 
-/// The numbers and names of the rows of timers, in which no thread waits.
+/// The call numbers and names in the report's rows of timers, for which no thread waits.
 const TIMERS: [(i64, &str); 3] = [(-1, "alarm"), (-2, "timer_create"), (-3, "timerfd")];
 
 impl Engine<'_> {

@@ -13,10 +13,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 /// Device and number of a file.
 pub(crate) type FileId = (u64, u64);
 
-/// The most descriptors of one poll(2) call that are read.
+/// The maximum number of descriptors of one poll(2) call that the tracer looks at.
 const POLLED_MAX: usize = 64;
 
-/// Returns the standard input of this process, if what it reads comes from outside.
+/// Returns the standard input of this process, if its data comes from outside of the program.
 pub(crate) fn standard_input() -> Option<FileId> {
     let file = fs::metadata("/proc/self/fd/0").ok()?;
     let kind = file.file_type();
@@ -27,7 +27,7 @@ pub(crate) fn standard_input() -> Option<FileId> {
 
 impl Engine<'_> {
     /// For a thread that is stopped before connect(2): records the connection if it leads to
-    /// another machine. Otherwise lets the socket send its data at once.
+    /// another machine. Otherwise makes the socket send its data at once (TCP_NODELAY).
     pub(crate) fn connects(&mut self, tid: pid_t, registers: &Registers) {
         let [fd, address, ..] = arguments(registers);
         let mut bytes = [0; 28];
@@ -41,7 +41,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns whether a thread waits for input from outside, so that the clock may not jump.
+    /// Returns whether the clock must not jump, because a socket is connected to another machine or
+    /// a thread waits for standard input that comes from outside.
     pub(crate) fn is_held_by_outside(&mut self) -> bool {
         if self.options.outside == Outside::Ignore {
             return false;

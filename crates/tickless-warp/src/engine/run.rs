@@ -1,5 +1,5 @@
-//! The tracer's loop: takes what has happened, ends the waits that are due, and when every thread
-//! waits, moves the clock.
+//! The tracer's loop: takes the events of threads, ends the waits that are due, and when every
+//! thread waits, moves the clock.
 
 use super::clock::VirtualClock;
 use super::outside::standard_input;
@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 use tickless_core::local::Key;
 
-/// How long other processes may run on after the program itself has ended.
+/// How long other processes are allowed to run on after the program itself has ended.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 /// How often to check for a clock that does not move, and after how many checks a note explains
 /// why.
@@ -31,15 +31,15 @@ const PATIENCE: u32 = 10;
 /// The time between two checks of threads that run: the first interval, and the longest.
 const FIRST_LOOK: Duration = Duration::from_micros(20);
 const LAST_LOOK: Duration = Duration::from_millis(10);
-/// After this many events without a jump, the program is busy: its threads are not checked at once.
+/// After this many events without a jump, the program counts as busy, and is checked less often.
 const BUSY: u32 = 16;
-/// How often to check without a pause, before sleeping.
+/// How many times the tracer checks the threads without a pause, before it sleeps.
 const SPINS: u32 = 4;
 
 /// Runs a program in virtual time, and returns when it has ended.
 ///
-/// Blocks, and needs the calling thread for itself: it is the parent of the program, and gets its
-/// SIGCHLD. Forwards signals to the program while it runs. `notes` gets what the user should know.
+/// Blocks, and needs the calling thread for itself: as the program's parent, it gets SIGCHLD.
+/// Forwards signals to the program while it runs. `notes` gets what the user should know.
 ///
 /// # Errors
 ///
@@ -145,7 +145,8 @@ impl Engine<'_> {
                 self.handle(tid, event);
                 is_quiet = false;
             }
-            // Take one notice in each round, so that nothing comes between the answer and sleeping.
+            // Take one notice (a thread's message about its call) per round: the tracer should
+            // sleep right after its answer, because both take turns on one CPU.
             if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
                 self.begin_by_notice(notice);
                 is_quiet = false;
@@ -186,12 +187,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Moves the clock to the next deadline, if every thread waits. Returns whether it did.
+    /// Moves the clock to the next deadline if every thread waits. Returns whether it did anything.
     fn jump(&mut self, rounds: &mut Rounds) -> bool {
         if !self.clock.jumps_when_idle() || (rounds.quiet == 0 && rounds.busy > BUSY) {
             return false;
         }
-        // A thread that has just had an event runs, and has not begun a wait yet.
+        // Look for waits without a notice in quiet rounds only: a thread with an event still runs.
         let may_hide = self.hides_waits() && rounds.quiet > 0;
         if self.deadlines.next().is_none() && !may_hide {
             return false;
@@ -202,12 +203,12 @@ impl Engine<'_> {
             return false;
         }
         self.signals = Signals::None;
-        // A thread may have ended while the others were read.
+        // A thread has perhaps ended while the census read the others. Handle that event first.
         if let Some((tid, event)) = events::next() {
             self.handle(tid, event);
             return true;
         }
-        // A thread that was found asleep may wait for the answer to its notice.
+        // Perhaps a thread sleeps only until the tracer takes its notice (a message about a call).
         if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
             self.begin_by_notice(notice);
             return true;

@@ -1,7 +1,7 @@
 //! Timeouts of sockets: `SO_RCVTIMEO` and `SO_SNDTIMEO`.
 //!
-//! The tracer stores these timeouts, and the kernel's sockets have none. The calls that may wait
-//! for a socket are trapped only in processes that set such a timeout, by a second filter.
+//! The tracer stores these timeouts, and the kernel's sockets have none. A second filter traps the
+//! calls that can wait for a socket, but only in processes that set such a timeout.
 
 use super::state::{Engine, FAULT, arguments};
 use crate::filter::{TIMEOUT_OPTIONS, socket_filter};
@@ -62,7 +62,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Returns the wait that a call on a socket with a timeout makes.
+    /// Returns the wait of a call on a socket; `None` if the socket has no timeout for this call.
     pub(crate) fn socket_wait(
         &self,
         tid: pid_t,
@@ -94,8 +94,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Installs the second filter, which traps calls on sockets, in the process of a thread that is
-    /// stopped before a call, unless the process has it already. Returns whether it has it now.
+    /// Installs the second filter (it traps calls on sockets) in a thread's process, unless it is
+    /// installed. The thread is stopped before a call. Returns whether the process has the filter.
     fn needs_socket_filter(&mut self, tid: pid_t, process: pid_t) -> bool {
         let has_it = self.tree.processes.get(&process).is_some_and(|of| of.has_socket_filter);
         has_it || self.install_socket_filter(tid, process).is_some()

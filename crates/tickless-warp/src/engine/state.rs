@@ -47,19 +47,19 @@ pub(crate) struct Engine<'a> {
     pub(crate) has_begun: bool,
     /// The thread that was resumed last.
     pub(crate) last: pid_t,
-    /// Whether a signal may be on its way to a thread that is held in a sleep.
+    /// Whether a signal is perhaps on its way to a thread that is held in a sleep.
     pub(crate) signals: Signals,
     pub(crate) timers: HashMap<TimerId, Timer>,
     /// How many timers that are descriptors have been made so far.
     pub(crate) descriptors_made: u64,
-    /// The timeouts of sockets for receiving and sending, by the sockets' numbers.
+    /// For each socket's number: its timeouts for receiving and sending, in ns; 0 for none.
     pub(crate) socket_timeouts: HashMap<u64, [u64; 2]>,
     /// Sockets that are connected to other machines: process, descriptor, and the socket's number.
     pub(crate) outside_sockets: Vec<(pid_t, u64, u64)>,
     /// The device and number of the standard input, if its data comes from outside.
     pub(crate) input: Option<(u64, u64)>,
     pub(crate) has_noted_outside: bool,
-    /// What the report needs, if one is wanted.
+    /// The log from which the report is made; `None` if the caller wants no report.
     pub(crate) log: Option<Log>,
     /// By how much the clock has just jumped, to the next deadline; for the log, if there is one.
     pub(crate) jumped: Option<Duration>,
@@ -92,5 +92,5 @@ pub(crate) fn arguments(registers: &Registers) -> [u64; 6] {
     [rdi, rsi, rdx, r10, r8, r9]
 }
 
-/// The result of a call that cannot write to the address that it was given.
+/// The result of a call that was given an address which cannot be read or written.
 pub(crate) const FAULT: i64 = -(libc::EFAULT as i64);

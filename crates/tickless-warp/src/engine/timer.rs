@@ -34,7 +34,7 @@ pub(crate) struct Timer {
     pub(crate) deadline: Option<Ns>,
     pub(crate) interval: Ns,
     pub(crate) key: Option<Key>,
-    /// Expiries that found their signal still pending, and those that the last signal reported.
+    /// How many expiries found their signal still pending, and how many the last signal reported.
     pub(crate) overrun: u64,
     pub(crate) last_overrun: u64,
 }

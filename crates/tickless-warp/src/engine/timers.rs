@@ -16,7 +16,7 @@ const SI_TIMER: u64 = 0xffff_fffe;
 const INVALID: i64 = -(libc::EINVAL as i64);
 
 impl Engine<'_> {
-    /// Answers a call on a timer. Returns whether it is a call on a timer in virtual time.
+    /// Answers a call on a timer. Returns false for all calls that the kernel has to make.
     pub(crate) fn answer_timer(
         &mut self,
         tid: pid_t,
@@ -177,7 +177,7 @@ impl Engine<'_> {
         Some(id)
     }
 
-    /// Forgets timers that are not armed: their descriptors may have been closed.
+    /// From time to time, forgets descriptors whose timers are not armed: they are perhaps closed.
     fn drop_unused_descriptors(&mut self) {
         const ENOUGH: u64 = 64;
         if self.descriptors_made % ENOUGH == ENOUGH - 1 {

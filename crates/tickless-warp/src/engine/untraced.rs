@@ -1,13 +1,14 @@
-//! Untraced waits, with the kernel's own timeout: one that begins leads to a notice or, where an
-//! eBPF program follows the sleeps of threads, to nothing, and so does its end.
+//! Untraced waits: system calls that wait with the kernel's own timeout. The begin of one leads to
+//! a notice (a message to the tracer) or, where an eBPF program follows the sleeps of threads, to
+//! nothing. Its end leads to nothing.
 //!
 //! A busy server makes many waits with a timeout, nearly all of which end by an event. While the
 //! clock flows as real time does, the kernel's timeout is right, so the call is made as it is. The
 //! tracer records the deadline. When the clock has jumped to the deadline, the tracer interrupts
 //! the call, if the thread is still in it, and gives it the result of a timeout.
 //!
-//! A wait that has begun without a notice, and one that has ended, is noticed by a census, before
-//! the clock jumps.
+//! A census (the check whether all threads sleep) finds the waits that have begun without a notice,
+//! and those that have ended, before the clock jumps.
 
 use super::state::{Due, Engine, arguments};
 use super::waits::{ERESTARTSYS, is_interrupted, write_remaining};
@@ -22,16 +23,16 @@ use crate::tree::{State, Untraced};
 use libc::{c_long, pid_t};
 use tickless_core::local::Key;
 
-/// Returns whether time flows as in reality while a thread computes, so that the kernel's timeouts
-/// are right. The report needs the end of each wait, so with a report no wait is untraced.
+/// Returns whether time flows as in reality while a thread computes: the kernel's timeouts are
+/// right then. The report needs the end of each wait, so with a report no wait is untraced.
 pub(super) fn flows(options: &Options) -> bool {
     options.pace == Pace::Jump && !options.reports
 }
 
 impl Engine<'_> {
-    /// Begins the wait of a thread that has sent a notice, and waits for the tracer's answer. If
-    /// the system call only sleeps, the answer comes at the deadline, in place of the call.
-    /// Otherwise it comes at once, and the thread makes the call.
+    /// Begins the wait of a thread that has sent a notice (the seccomp message about a call) and is
+    /// blocked until the answer. A sleep that is held (see `holds`) is answered at its deadline,
+    /// and never made. Any other call is answered at once, and the thread then makes it.
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
         let Notice { tid, number, ip, args, .. } = notice;
         self.forget_untraced(tid);
@@ -61,8 +62,8 @@ impl Engine<'_> {
         self.thread_events.is_some() && flows(self.options)
     }
 
-    /// Arms the deadlines of waits that have begun without a notice. Called when all threads are
-    /// asleep, so that each has the expiry of the wait in which it is.
+    /// Arms the deadlines of waits that have begun without a notice. Must be called when all
+    /// threads are asleep: only then is the stored expiry of a thread that of its current wait.
     pub(crate) fn find_waits(&mut self) {
         let fell_asleep = std::mem::take(&mut self.tree.fell_asleep);
         let Some(events) = self.thread_events.as_ref().filter(|_| self.hides_waits()) else {
@@ -104,18 +105,18 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns whether an untraced wait may be the last one that a thread began.
+    /// Returns whether an untraced wait is perhaps the last one that a thread began.
     fn is_last(&self, tid: pid_t, wait: &Untraced) -> bool {
         let expiry = || self.thread_events.as_ref()?.expiry(tid);
         wait.expiry.is_none() || expiry() == wait.expiry
     }
 
-    /// Returns whether a wait is answered at its deadline instead of being made. The kernel takes
-    /// longer for each step the more threads wait for an answer: with many, waits are made.
+    /// Returns whether a sleep is held: answered at its deadline, and never made. If threads are
+    /// many, sleeps are made, because each notice costs the kernel time for each held thread.
     fn holds(&self, call: &TimedCall) -> bool {
         const HELD_MAX: usize = 64;
         let is_held = self.tree.threads.len() <= HELD_MAX || !flows(self.options);
-        // A wait for a time of a clock is held: virtual realtime may be behind the kernel's.
+        // An absolute sleep is always held: the kernel's realtime can be ahead of virtual time.
         call.endless == Endless::Pause && (is_held || matches!(call.when, When::At { .. }))
     }
 
@@ -161,18 +162,19 @@ impl Engine<'_> {
         let Some(mut registers) = ptrace::registers(tid) else { return };
         let number = registers.orig_rax.cast_signed() as c_long;
         let result = registers.rax.cast_signed();
-        // With ERESTARTSYS, the thread has begun another wait, and waited for the answer to its
-        // notice: the kernel repeats the call.
+        // ERESTARTSYS: the thread was interrupted while it waited for the answer to the notice of a
+        // later wait. The kernel repeats that call.
         if !is_interrupted(result) || result == ERESTARTSYS {
             return;
         }
-        // A thread that was awake has begun another wait, and one that was about to sleep in
-        // another wait has another expiry by now.
+        // The interrupted call is this wait if the interruption has woken the thread, and the last
+        // expiry of the thread is still this wait's. Otherwise, the thread has begun a later wait.
         let is_this = wait.expiry.is_none() || (wait.was_asleep && is_last);
         if is_this && wait.is_at(number, registers.rip, arguments(&registers)) {
             registers.rax = wait.call.timed_out.cast_unsigned();
         } else if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
-            // The thread has begun another wait, which no signal has interrupted: repeat it.
+            // The tracer has interrupted a later wait of the thread, which must go on: the kernel
+            // does not repeat this call by itself, so make the thread repeat it.
             const SYSCALL_LENGTH: u64 = 2;
             registers.rax = registers.orig_rax;
             registers.rip -= SYSCALL_LENGTH;
@@ -181,8 +183,8 @@ impl Engine<'_> {
     }
 
     /// Called for a thread that has stopped because a signal has interrupted its untraced wait:
-    /// stores the time that is left. If the deadline has come, arms it again, because the stop has
-    /// taken back the tracer's interruption.
+    /// stores the time that is left. If the deadline has come, arms it again, because the stop for
+    /// the signal has cancelled the tracer's interruption.
     pub(crate) fn signal_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         let lasts = untraced_wait(thread) == UntracedWait::Lasts;

@@ -1,14 +1,14 @@
 //! Waits with a deadline: how they begin, and how each of their ends looks to the program.
 //!
-//! A call that only sleeps sends the tracer a notice, which the tracer answers when the deadline
-//! comes: the call is not made. Where the kernel has no notices, and for all calls that wait for an
-//! event too, the call is made without its timeout. When the deadline comes, the tracer interrupts
-//! the call, and gives it the result of a timeout at its end.
+//! A call that only sleeps sends the tracer a notice (a seccomp message). The tracer answers when
+//! the deadline comes, and the call is never made. Where the kernel has no notices, and for all
+//! calls that can wait for an event, the call is made without its timeout. When the deadline comes,
+//! the tracer interrupts the call, and gives it the result of a timeout at its end.
 //!
 //! A signal interrupts a wait as the tracer does, but before the deadline. The thread gets its own
 //! registers back, so the kernel can repeat the call: the filter then traps the call again, which
-//! continues with its old deadline. If the signal has a handler, the call returns `EINTR`, and
-//! where it stores the time that is left, the rest of the virtual time is written.
+//! continues with its old deadline. If the signal has a handler, the call returns `EINTR`. If the
+//! call stores the time that is left, the tracer writes the rest of the virtual time there.
 
 use super::state::{Due, Engine, arguments};
 use crate::line::Ns;
@@ -32,8 +32,8 @@ pub(super) fn is_interrupted(result: i64) -> bool {
 }
 
 impl Engine<'_> {
-    /// Begins a wait, for a thread that is stopped before the call, or waits for the answer to its
-    /// notice.
+    /// Begins a wait. The thread is stopped before the call or, with a `notice` (its seccomp
+    /// message about the call), is blocked until the tracer's answer.
     pub(crate) fn begin_wait(
         &mut self,
         tid: pid_t,
@@ -85,7 +85,7 @@ impl Engine<'_> {
             State::Held(ref mut wait, notice) if wait.key == Some(key) => {
                 wait.key = None;
                 let (wait, answer) = (*wait, Answer::Result(wait.call.timed_out));
-                // Otherwise a signal has interrupted the sleep, and stops the thread next.
+                // If this fails, a signal has interrupted the sleep, and stops the thread next.
                 if self.listener.as_ref().is_some_and(|of| of.answer(&notice, answer)) {
                     self.log_wait(tid, &wait, Ending::Timeout);
                     self.tree.set(tid, State::Free);
@@ -109,7 +109,7 @@ impl Engine<'_> {
         self.resume(tid, 0);
     }
 
-    /// Ends a sleep whose thread has stopped because a signal has interrupted it.
+    /// Ends the sleep of a thread that has stopped because a signal has interrupted the sleep.
     pub(crate) fn sleep_is_interrupted(&mut self, tid: pid_t, wait: Wait) {
         if let Some(registers) = ptrace::registers(tid) {
             self.finish_wait(tid, wait, Ending::Event, registers);
@@ -117,8 +117,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Ends a sleep that was interrupted without a stop of its thread, which has sent another
-    /// notice: if that is of the same call, the kernel repeats it, and its deadline stays.
+    /// Ends a sleep that was interrupted without a stop of its thread. The thread has sent another
+    /// notice: if it is about that call again, the kernel repeats the sleep, and its deadline
+    /// stays.
     pub(crate) fn sleep_is_repeated(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         let state = thread.state;
@@ -148,11 +149,11 @@ impl Engine<'_> {
             clear_sets(tid, &wait.registers);
         } else if is_interrupted {
             result = match result {
-                // The kernel would repeat this call by itself, by restart_syscall(2).
+                // The kernel would repeat this as restart_syscall(2), which is not trapped.
                 ERESTART_RESTARTBLOCK => ERESTARTNOHAND,
                 ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
-                // What was interrupted is the wait for the answer to a notice, or one for a futex
-                // whose timeout was taken away: with it, no signal's handler lets it go on.
+                // The thread waited for the answer to a notice, or for a futex, whose timeout the
+                // tracer has removed. With its timeout, the call would not go on after a handler.
                 ERESTARTSYS if wait.call.endless == Endless::Pause || is_futex_wait(&before) => {
                     ERESTARTNOHAND
                 }
@@ -189,7 +190,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Forgets the wait of a thread that has ended.
+    /// Cancels the deadline of a thread's wait, because the thread is no longer in the wait.
     pub(crate) fn forget_wait(&mut self, state: State) {
         if let State::Held(Wait { key: Some(key), .. }, _)
         | State::Waiting(Wait { key: Some(key), .. }) = state

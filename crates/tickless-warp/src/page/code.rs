@@ -3,10 +3,10 @@
 //! The first page of a memory file has the code, and the second the data that it reads. Each
 //! program maps both, at any address: the code finds the data relative to itself.
 //!
-//! The data are two copies of a line, and a number whose lowest bit selects the valid one. A
-//! writer increases the number before it changes each copy, so a reader never waits, even while the
-//! writer has lost its CPU: it reads the copy that is not being changed, and again if the number
-//! has changed since.
+//! The data are two copies of the clock's line (time by counter), and a number whose lowest bit
+//! selects the valid copy. A writer increases the number before it changes each copy. So a reader
+//! never waits, even while the writer has lost its CPU: the reader reads the copy that is not being
+//! changed, and reads again if the number has changed since.
 #![expect(unsafe_code, reason = "the code of the clock page is assembly")]
 
 use core::arch::global_asm;
@@ -21,14 +21,14 @@ global_asm!(
     ".pushsection .text.tickless_warp, \"ax\", @progbits",
     ".balign 64",
     "tickless_warp_code:",
-    // Reads the clock with the number in rdi: its nanoseconds in rax. Changes rcx, rdx, r8 - r11.
+    // Reads the clock with the number in rdi: s to rdx, ns to rax. Changes rcx, r8 - r11.
     "2:  lea r8, [rip + tickless_warp_code + 4096]",
     "3:  mov r9d, [r8]",
     "    mov ecx, r9d",
     "    and ecx, 1",
     "    shl ecx, 7",
     "    lea r10, [r8 + rcx + 128]",
-    // A frozen clock needs no counter, which is trapped then.
+    // With the slope 0 (a frozen clock), skip the counter, whose reading is trapped then.
     "    xor eax, eax",
     "    cmp [r10 + 8], rax",
     "    je 8f",
@@ -59,7 +59,7 @@ global_asm!(
     "tickless_warp_clock_gettime:",
     "    cmp edi, 11",
     "    ja 4f",
-    // The clocks that flow with virtual time, except those of alarms, as a mask.
+    // A bit mask of the clocks that flow with virtual time, except those of alarms.
     "    mov eax, 0x8f3",
     "    bt eax, edi",
     "    jnc 4f",

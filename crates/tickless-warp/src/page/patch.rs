@@ -1,16 +1,16 @@
-//! What is written over the begin of a function of the vDSO: a jump to the clock page or, without
-//! one, the system call.
+//! What is written over the begin of a function of the vDSO: a jump to the clock page or, without a
+//! clock page, the function's system call.
 
 use super::code::functions;
 use super::vdso::Vdso;
 
 /// The length of a patch of a function.
 const LENGTH: usize = 12;
-/// The room that patches need at a function: for the function's own, and behind it for [`CALL`].
+/// The bytes that the patches need at a function: its own patch, and [`CALL`] behind that.
 const ROOM: u64 = 32;
 const CALL_AT: u64 = 16;
-/// `syscall`, then `int3`: by these instructions a stopped process makes a call for the tracer. The
-/// number of the call is in r15 before, because execve(2) still stores its own result to rax.
+/// `mov rax, r15`, `syscall`, `int3`: a stopped process makes a system call for the tracer. The
+/// call's number comes in r15, because execve(2) stores its own result to rax when it ends.
 const CALL: [u8; 6] = [0x4c, 0x89, 0xf8, 0x0f, 0x05, 0xcc];
 
 /// Bytes to write at an offset of the vDSO.

@@ -1,4 +1,4 @@
-//! The memory file of the clock page, and how the tracer publishes a line in it.
+//! The memory file of the clock page, and how the tracer publishes a line (time by counter) in it.
 #![expect(unsafe_code, reason = "it maps memory that other processes read")]
 
 use super::code::{COPIES, DATA, code};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 const PAGE: usize = 4096;
 pub(crate) const LENGTH: usize = 2 * PAGE;
-/// The number of words of a copy: counter, slope, nanoseconds, and the offsets of the clocks.
+/// The number of words of a line's copy: counter, slope, nanoseconds, and the clocks' offsets.
 const WORDS: usize = 3 + crate::line::CLOCKS;
 
 /// The clock page: its file and this process's mapping.
@@ -56,15 +56,15 @@ impl SharedPage {
         self.file.as_raw_fd()
     }
 
-    /// Publishes a line. Programs that read the clock at the same time get a time of the old line
-    /// or of the new one. No program waits for this function.
+    /// Publishes a line (time by counter). Programs that read the clock at the same time get a time
+    /// of the old line or of the new one, and never wait.
     pub(crate) fn publish(&self, line: &Line, offsets: &Offsets) {
         // SAFETY: the mapping is page-aligned and lives as long as `self`; other processes only
         // read it, and all accesses here are atomic.
         let number = unsafe { AtomicU32::from_ptr(self.begin.add(DATA).cast()) };
         for copy in 0..2 {
-            // From here on, the number's lowest bit selects the other copy. x86-64 keeps the order
-            // of stores; the compiler has to keep it too.
+            // From here on, the number's lowest bit selects the copy that is not written below.
+            // x86-64 keeps the order of stores; the compiler has to keep it too.
             number.store(number.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
             compiler_fence(Ordering::SeqCst);
             let words = [line.base_tsc, line.mult, line.base_ns];

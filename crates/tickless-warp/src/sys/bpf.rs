@@ -1,8 +1,8 @@
-//! Loads eBPF programs that run at raw tracepoints (since Linux 4.17) and share one entry of
-//! memory with this process (since Linux 5.5).
+//! Loads eBPF programs that run at raw tracepoints (since Linux 4.17) and share the only entry of a
+//! map with this process (since Linux 5.5).
 //!
-//! A library for this reads the kernel's description of its types first, which takes longer than
-//! most programs that are run in virtual time.
+//! No eBPF library is used: it would first read the kernel's description of its types (BTF), which
+//! takes longer than most programs that are run in virtual time.
 #![expect(unsafe_code, reason = "bpf(2), and memory that the kernel writes")]
 
 use libc::c_int;
@@ -18,7 +18,7 @@ const RAW_TRACEPOINT_OPEN: c_int = 17;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MMAPABLE: u32 = 1 << 10;
 const RAW_TRACEPOINT: u32 = 17;
-/// In an instruction that loads a constant: the constant is the descriptor of a map.
+/// Marks an instruction that loads a constant: the constant is the descriptor of a map.
 const PSEUDO_MAP_FD: u8 = 1;
 
 /// Programs that are attached until this is dropped, and the entry of their map.
@@ -27,7 +27,7 @@ pub(super) struct Programs<T> {
     _attached: Vec<OwnedFd>,
 }
 
-/// The first attributes of a new map, program, or attachment. The kernel takes the others as zero.
+/// The first attributes of a new map (below: of a program, an attachment). The others are zero.
 #[repr(C)]
 struct MapCreate {
     kind: u32,
@@ -104,7 +104,7 @@ impl<T> Programs<T> {
             attached.push(bpf(RAW_TRACEPOINT_OPEN, &Open { name: name.as_ptr() as u64, program })?);
         }
         let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, map.as_raw_fd());
-        // SAFETY: makes a new mapping, at an address that the kernel chooses; it keeps the map.
+        // SAFETY: makes a new mapping, at an address that the kernel chooses, which keeps the map.
         let entry = unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, fd, 0) };
         let entry = NonNull::new(entry).filter(|_| entry != libc::MAP_FAILED)?.cast();
         Some(Programs { entry, _attached: attached })

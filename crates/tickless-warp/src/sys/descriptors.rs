@@ -7,7 +7,7 @@ use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-/// Copies a descriptor of a process into this one: pidfd_open(2), since Linux 5.3, and
+/// Copies a descriptor of another process into this process: pidfd_open(2), since Linux 5.3, and
 /// pidfd_getfd(2), since Linux 5.6.
 pub(crate) fn copy(process: pid_t, fd: u64) -> Option<OwnedFd> {
     // SAFETY: takes numbers, and returns a new descriptor.
@@ -71,8 +71,8 @@ pub(crate) fn expire_timer(fd: &OwnedFd, times: u64) {
     }
 }
 
-/// Sets TCP_NODELAY for a socket of a process. Otherwise data may wait 40 ms of real time, for an
-/// acknowledgement which the receiver delays, while every thread sleeps.
+/// Sets TCP_NODELAY for a socket of a process. Otherwise data can wait 40 ms of real time for an
+/// acknowledgement that the receiver delays, while every thread sleeps.
 pub(crate) fn send_at_once(process: pid_t, fd: u64) {
     let Some(socket) = copy(process, fd) else { return };
     let (level, option, on): (_, _, c_int) = (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);

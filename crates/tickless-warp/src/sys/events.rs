@@ -1,4 +1,4 @@
-//! What happens to the threads of the tree, and waiting for it.
+//! The events of the traced threads, and waiting for the next event.
 //!
 //! SIGCHLD is blocked in the tracer, and stays pending from the first event on. So the tracer can
 //! take all events, decide that there is nothing to do, and sleep without missing one. It calls
@@ -25,7 +25,7 @@ pub(crate) enum Event {
     NewThread,
     /// The thread makes a process, and waits until that process runs a program or ends.
     NewBorrower,
-    /// The process for which the thread waited has given its memory back.
+    /// The child of vfork(2) for which the thread waited has given the memory back.
     MemoryReturned,
     /// The thread runs a new program.
     NewProgram,
@@ -40,7 +40,7 @@ pub(crate) enum Event {
 /// Whether there has been a SIGCHLD since the last call of waitpid(2) that found nothing.
 static HAS_EVENTS: AtomicBool = AtomicBool::new(true);
 
-/// Returns an event of a thread that has not been returned before.
+/// Returns the next event of any thread; `None` if nothing has happened since the last one.
 pub(crate) fn next() -> Option<(pid_t, Event)> {
     if !HAS_EVENTS.load(Ordering::Relaxed) && !take_pending() {
         return None;
@@ -109,14 +109,14 @@ static ROOT: AtomicI32 = AtomicI32::new(0);
 const FORWARDED: [c_int; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
-/// Passes a signal on to the program, except those that a terminal also sends to the program.
+/// Passes a signal on to the program, unless a terminal sent it: the terminal signals both.
 extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     const SI_KERNEL: c_int = 0x80;
     // SAFETY: the kernel passes a valid structure.
     let from_terminal = unsafe { (*info).si_code } == SI_KERNEL;
     let root = ROOT.load(Ordering::Relaxed);
     if !from_terminal && root > 0 {
-        // SAFETY: kill(2) may be called in a signal handler.
+        // SAFETY: a signal handler is allowed to call kill(2).
         unsafe { libc::kill(root, signal) };
     }
 }
@@ -220,7 +220,7 @@ pub(crate) fn queue_timer_signal(tgid: pid_t, tid: Option<pid_t>, signal: c_int,
     };
 }
 
-/// Makes this thread's own timeouts exact to the microsecond; the kernel may add 50 us otherwise.
+/// Makes this thread's own timeouts exact to 1 us; otherwise the kernel adds up to 50 us.
 pub(crate) fn precise_timeouts() {
     // SAFETY: takes numbers only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000) };
@@ -243,7 +243,7 @@ pub(crate) fn clock(id: libc::clockid_t) -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-/// Allows this process as many open files as it may have: it reads some for each thread.
+/// Raises this process's limit of open files to the maximum: it keeps some open for each thread.
 pub(crate) fn raise_file_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel reads and writes one structure.

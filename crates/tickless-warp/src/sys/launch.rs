@@ -63,10 +63,10 @@ pub(crate) fn launch(
         words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let (go_read, go_write) = pipe().map_err(failed)?;
     let (report_read, report_write) = pipe().map_err(failed)?;
-    // SAFETY: the child calls only functions that may be called after fork(2).
+    // SAFETY: the child calls only functions that are allowed after fork(2).
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // Drop the child's copy of the other end, so that a read notices when the parent dies.
+        // Drop the child's copy of the writing end: the child's reads then end if the parent dies.
         drop(go_write);
         child(go_read.as_raw_fd(), report_write.as_raw_fd(), filters, &pointers);
     }
@@ -119,8 +119,8 @@ impl Launched {
 /// The child: waits until it is traced, installs a filter, and runs the program.
 fn child(go: RawFd, reports: RawFd, filters: &Filters, words: &[*const c_char]) -> ! {
     let mut byte = 0_u8;
-    // SAFETY: the system calls take the addresses of locals, and of strings that the parent's copy
-    // of the memory has; each of them may be called after fork(2).
+    // SAFETY: the system calls take the addresses of locals, and of strings in the child's copy of
+    // the parent's memory. Each of these calls is allowed after fork(2).
     unsafe {
         let mut wait = || {
             if libc::read(go, (&raw mut byte).cast(), 1) != 1 {
@@ -138,8 +138,8 @@ fn child(go: RawFd, reports: RawFd, filters: &Filters, words: &[*const c_char]) 
         wait();
         let mut fd = install_one(filters);
         if fd.is_none() {
-            // Without privileges, only a process that cannot gain any may have a filter (since
-            // Linux 3.5).
+            // The kernel lets a process without privileges have a filter only if the process cannot
+            // gain any privileges (since Linux 3.5).
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             fd = install_one(filters);
         }

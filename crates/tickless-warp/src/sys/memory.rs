@@ -3,8 +3,8 @@
 
 use libc::{c_void, pid_t};
 
-/// Reads up to the length of `bytes`. Returns whether all could be read. `process_vm_readv` exists
-/// since Linux 3.2.
+/// Reads `bytes.len()` bytes of a thread's memory. Returns whether all could be read.
+/// `process_vm_readv` exists since Linux 3.2.
 pub(crate) fn read(tid: pid_t, address: u64, bytes: &mut [u8]) -> bool {
     let length = bytes.len();
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
@@ -14,7 +14,7 @@ pub(crate) fn read(tid: pid_t, address: u64, bytes: &mut [u8]) -> bool {
     usize::try_from(read) == Ok(length)
 }
 
-/// Writes all bytes where the thread itself could write. Returns whether it could.
+/// Writes bytes to a thread's memory where the thread itself can write. Returns whether it could.
 pub(crate) fn write(tid: pid_t, address: u64, bytes: &[u8]) -> bool {
     let length = bytes.len();
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: length };

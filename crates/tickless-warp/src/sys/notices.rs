@@ -1,6 +1,6 @@
-//! Notices of seccomp(2): a thread that begins a wait waits for the tracer's answer, which is the
-//! result of the call, or that the thread makes the call as it is (since Linux 5.5). A notice takes
-//! two system calls of the tracer, and no stop of the thread.
+//! Notices of seccomp(2): a thread that is about to make a call is blocked until the tracer
+//! answers. The answer is the result of the call, or that the thread makes the call as it is (since
+//! Linux 5.5). A notice takes two system calls of the tracer, and no stop of the thread.
 #![expect(unsafe_code, reason = "ioctl(2) on the descriptor of a filter")]
 
 use super::ptrace::Registers;
@@ -19,7 +19,7 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Returns those of the thread's registers that the notice has.
+    /// Returns the thread's registers, as far as the notice has them; the others are zero.
     pub(crate) fn registers(&self) -> Registers {
         let [rdi, rsi, rdx, r10, r8, r9] = self.args;
         let orig_rax = self.number.cast_unsigned();

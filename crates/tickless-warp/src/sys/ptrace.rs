@@ -1,8 +1,8 @@
-//! ptrace(2), as the tracer uses it: without SIGSTOP (`PTRACE_SEIZE`, since Linux 3.4), and so that
-//! no thread outlives the tracer (`PTRACE_O_EXITKILL`, since Linux 3.8).
+//! ptrace(2), as the tracer uses it: without SIGSTOP (`PTRACE_SEIZE`, since Linux 3.4), and such
+//! that no thread outlives the tracer (`PTRACE_O_EXITKILL`, since Linux 3.8).
 //!
-//! A thread may be killed at any time, stopped or not, so each of these functions may fail because
-//! its thread is gone. Its end is reported like all others, so callers ignore the failure.
+//! Any thread can be killed at any time, stopped or not, so each of these functions can fail
+//! because its thread is gone. Callers ignore the failure: an event reports the end of the thread.
 #![expect(unsafe_code, reason = "ptrace(2) takes addresses in its arguments")]
 
 use libc::{c_uint, c_void, pid_t};
@@ -51,8 +51,8 @@ pub(crate) fn listen(tid: pid_t) {
     request(libc::PTRACE_LISTEN, tid, 0, 0);
 }
 
-/// Interrupts the system call of a thread. Its next stop is the end of the call; that stop also
-/// takes back the interruption.
+/// Interrupts the system call of a thread. The thread's next stop, for example at the end of the
+/// call, also cancels the interruption.
 pub(crate) fn interrupt(tid: pid_t) {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0);
 }
@@ -72,7 +72,7 @@ pub(crate) fn set_registers(tid: pid_t, registers: &Registers) {
     unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, null_mut::<c_void>(), from) };
 }
 
-/// Returns the message of a stop: the number of a new thread.
+/// Returns the number of the new thread, for a stop at clone(2), fork(2) or vfork(2).
 pub(crate) fn message(tid: pid_t) -> Option<pid_t> {
     let mut message: libc::c_ulong = 0;
     let to = &raw mut message;
@@ -81,7 +81,7 @@ pub(crate) fn message(tid: pid_t) -> Option<pid_t> {
     (done == 0).then_some(message as pid_t)
 }
 
-/// A `siginfo_t`, as words: number and errno, code, then what belongs to the signal.
+/// A `siginfo_t` as 64-bit words: number and errno, then the code, then what belongs to the signal.
 pub(crate) type SignalInfo = [u64; 16];
 
 pub(crate) fn signal_info(tid: pid_t) -> Option<SignalInfo> {
@@ -113,8 +113,8 @@ pub(crate) fn swap_signal_mask(tid: pid_t, mask: u64) -> Option<u64> {
     Some(before)
 }
 
-/// Writes bytes into memory that the thread itself may not write, as a debugger does. The process
-/// gets its own copy of the page.
+/// Writes bytes into memory that the thread itself is not allowed to write, as a debugger does. The
+/// process gets its own copy of the page.
 pub(crate) fn poke(tid: pid_t, address: u64, bytes: &[u8]) -> bool {
     bytes.chunks(8).enumerate().all(|(index, chunk)| {
         let at = address + 8 * index as u64;

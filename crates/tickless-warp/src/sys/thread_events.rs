@@ -1,5 +1,5 @@
-//! How often each thread is woken, and when its sleep with a timeout will end, by two eBPF
-//! programs. Needs root, and Linux 5.5.
+//! Two eBPF programs that count how often each thread is woken, and store when its sleep with a
+//! timeout will end. They need root, and Linux 5.5.
 #![expect(unsafe_code, reason = "the layout of the programs' map")]
 
 use super::bpf::Programs;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// The compiled `bpf/threads.bpf.c`; `ci/bpf.sh` compiles the source again and compares.
 static OBJECT: &[u8] = include_bytes!("../../bpf/threads.bpf.o");
-/// Threads whose numbers are equal modulo this share a count, and of their sleeps the last one is
-/// stored.
+/// The number of slots. Threads whose numbers are equal modulo this share a slot: one count of
+/// wakeups, and the last sleep of any of them.
 const SLOTS: usize = 65_536;
 const TASK_WORDS: usize = 2_048;
 
@@ -31,9 +31,9 @@ struct Entry {
     wakes: [AtomicU32; SLOTS],
     /// The number of the tracer's thread.
     tracer: AtomicU64,
-    /// The thread that the tracer may wake now, by its structure.
+    /// The address of the kernel's structure of the thread that the tracer perhaps wakes now.
     target: AtomicU64,
-    /// How often the tracer has woken such a thread.
+    /// How often the tracer has woken a thread that was then the `target`.
     target_wakes: AtomicU64,
     thread_at: AtomicU64,
     task: [AtomicU32; TASK_WORDS],
@@ -45,7 +45,7 @@ pub(crate) struct ThreadEvents(Programs<Entry>);
 impl ThreadEvents {
     /// Loads the programs for a tracer, the calling thread, and checks that they see this thread's
     /// own sleep and wakeup. Takes some 2 ms. `None` where the kernel refuses the programs, or
-    /// where its structures differ.
+    /// where its structures are not as the programs expect.
     pub(crate) fn start() -> Option<ThreadEvents> {
         if !is_outermost() {
             return None;
@@ -62,8 +62,8 @@ impl ThreadEvents {
         (events.wakes(own) == before + 1).then_some(events)
     }
 
-    /// Finds the place of a thread's number in its structure, by this thread's own: behind it is
-    /// the number of the process.
+    /// Finds where the kernel's structure of a thread has the thread's number. In this thread's
+    /// structure, its number is directly followed by the number of its process.
     fn thread_at(&self, own: pid_t) -> Option<u64> {
         let words = self.0.entry().task.each_ref().map(|word| word.load(Ordering::Acquire));
         let wanted = [own.cast_unsigned(), std::process::id()];
@@ -97,8 +97,8 @@ impl ThreadEvents {
         is_its.then(|| sleep.expiry.load(Ordering::Acquire))
     }
 
-    /// Calls a function that may wake a thread which has slept with a timeout. Returns whether it
-    /// has: the thread was asleep then, or about to be.
+    /// Calls `wake`, which perhaps wakes a thread that has slept with a timeout. Returns whether it
+    /// has woken the thread: the thread was then asleep, or about to sleep.
     pub(crate) fn is_woken_by(&self, tid: pid_t, wake: impl FnOnce()) -> bool {
         let Entry { sleeps, target, target_wakes, .. } = self.0.entry();
         target.store(sleeps[slot(tid)].task.load(Ordering::Acquire), Ordering::Release);
@@ -151,7 +151,7 @@ mod tests {
         while !events.expiry(tid).is_some_and(sleeps) {
             thread::yield_now();
         }
-        // The thread may still be about to sleep.
+        // The thread is perhaps still about to go to sleep: wait until it sleeps.
         let state = || fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap();
         while state().starts_with("running") {
             thread::yield_now();

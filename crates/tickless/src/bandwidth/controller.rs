@@ -36,7 +36,7 @@ use tickless_core::time::{Ns, Window};
 pub(super) struct Controller {
     timers: Timers,
     slot: Option<PhaseSlot>,
-    /// How late a refill may be; [`crowd_slack`] if `None`.
+    /// How late a refill is allowed to be; if `None`, [`crowd_slack`] decides.
     slack: Option<Duration>,
     refill: Periodic,
     /// Releases the next batch of waiting members. After a refill not all of them are released at
@@ -187,7 +187,7 @@ impl Controller {
         Some((state, now))
     }
 
-    /// Releases the members that may continue, starts the refill timer if it is needed, unlocks the
+    /// Releases the members that can continue, starts the refill timer if it is needed, unlocks the
     /// state, and wakes the released members.
     pub(super) fn finish(&self, mut state: MutexGuard<'_, State>, now: Ns) {
         let effects = state.release(now);
@@ -261,7 +261,7 @@ impl Controller {
             state.is_active = false;
             period.stop();
         } else {
-            // Ask the group for the time of its next refill, which may be several periods after
+            // Ask the group for the time of its next refill, which can be several periods after
             // the timer's deadline if this refill is late.
             let next = state.group.next_refill();
             period.restart_window(Window::new(next, next + self.slack()));
@@ -300,7 +300,8 @@ impl Controller {
         remains
     }
 
-    /// Returns how late a refill may be: the set value, or more with more timers of this period.
+    /// Returns how late a refill is allowed to be: what the program has set, or else a time that
+    /// grows with the number of timers of this period.
     fn slack(&self) -> Duration {
         let by_crowd = || {
             let period = self.slot.as_ref().map_or(Ns::ZERO, PhaseSlot::period);
@@ -336,7 +337,7 @@ impl Controller {
         }
     }
 
-    /// Locks the group. Closes the permits that callers may take without the lock.
+    /// Locks the group. Closes the permits that callers can take without the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = locked(&self.state);
         state.group.close(&self.permits.0);
@@ -345,7 +346,7 @@ impl Controller {
 }
 
 impl State {
-    /// Takes the released members from the waiting ones. A task is charged its permits here.
+    /// Removes the wakers of the released members. Charges each released task its permits.
     fn release(&mut self, now: Ns) -> Effects {
         let mut woken = Vec::new();
         while let Some(id) = self.group.pop_released(now) {

@@ -8,7 +8,7 @@
 //! - A key that has all its permits behaves like an unknown key. A shard is swept for such keys
 //!   whenever its number of keys has doubled: amortized O(1) per added key.
 //! - While a shard is locked, no key is cloned or dropped, which would run the user's code. Nor are
-//!   permits taken from a limiter, or a limiter dropped: that may wake a task, or wait for a
+//!   permits taken from a limiter, or a limiter dropped: that can wake a task, or wait for a
 //!   refill.
 
 use super::controller::{Begin, Controller};
@@ -30,7 +30,7 @@ use tickless_core::time::Ns;
 /// A rate limit for each key: a number of permits per period; from [`BandwidthBuilder::keyed`].
 /// Cheap to clone.
 ///
-/// Every key starts with the most permits that it may hold: a period's permits plus
+/// Every key starts with the most permits that it can hold: a period's permits plus
 /// [`extra`](BandwidthBuilder::<Limiter>::extra). An entry takes about 40 bytes besides the key
 /// itself. Keys that have all their permits again are removed, so the table holds about as many
 /// keys as were used within the last few periods.
@@ -72,7 +72,7 @@ struct Keyed<K> {
 
 enum KeyState {
     Compact(Permits<AtomicU64>),
-    /// A caller has obtained a limiter for this key, and may wait for its permits.
+    /// A caller has obtained a limiter for this key, and perhaps waits for its permits.
     Limiter(Limiter),
 }
 
@@ -166,7 +166,7 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
         inner.with_key(hash, key, now, |state| inner.limiter_of(state, now))
     }
 
-    /// Returns how many permits a key has now. An unknown key has the most that it may hold. O(1).
+    /// Returns how many permits a key has now. An unknown key has the most that it can hold. O(1).
     pub fn available<Q>(&self, key: &Q) -> u64
     where
         K: Borrow<Q>,
@@ -184,8 +184,8 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
         limiter.available()
     }
 
-    /// Returns how long it will take until `permits` permits of a key can be taken, as
-    /// [`Limiter::retry_after`] does. O(1).
+    /// Returns how long a caller must wait until it can take `permits` permits of a key; zero if it
+    /// can take them now. O(1).
     ///
     /// # Errors
     ///
@@ -225,8 +225,8 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
     }
 
     /// Removes the keys that have all their permits, and frees the limiters that no caller uses any
-    /// more. Adding keys does the same from time to time. Returns how many keys it removed.
-    /// O(keys); locks one of the 64 shards at a time.
+    /// more. A call that adds a key sometimes does this, too. Returns how many keys it removed.
+    /// O(number of keys); locks one of the 64 shards at a time.
     pub fn remove_idle(&self) -> usize {
         if self.inner.timers.shared.is_forked_child() {
             return 0;
@@ -245,7 +245,8 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
 }
 
 impl<K: Hash + Eq> Inner<K> {
-    /// Returns the key's hash and the current time. Fails in a forked child.
+    /// Returns the key's hash and the current time, which every call by key needs first. Fails in a
+    /// forked child, where no timers run.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
         if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
@@ -254,9 +255,9 @@ impl<K: Hash + Eq> Inner<K> {
     }
 
     /// Returns the shard for keys with this hash. All bits of the hash affect the choice, because a
-    /// program's hasher may leave most of them zero.
+    /// program's hasher can leave most of them zero.
     fn shard(&self, hash: u64) -> &RwLock<Shard<K>> {
-        // Fibonacci hashing: 2^64 divided by the golden ratio.
+        // Fibonacci hashing: the factor is 2^64 divided by the golden ratio.
         &self.shards[(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SHARDS]
     }
 
@@ -326,7 +327,7 @@ impl<K: Hash + Eq> Inner<K> {
 
 impl KeyState {
     /// Takes permits of a compact key. If the key has a limiter, returns it as the error: the
-    /// caller unlocks the shard before it takes permits from the limiter, which may wake a waiter.
+    /// caller unlocks the shard before it takes permits from the limiter, which can wake a waiter.
     fn take(&self, permits: u64, now: Ns) -> Result<Take, Limiter> {
         match self {
             KeyState::Limiter(limiter) => Err(limiter.clone()),
@@ -345,7 +346,8 @@ impl<K> Shard<K> {
     }
 
     /// Removes the keys that have all their permits, and turns keys whose limiter no caller uses
-    /// any more into compact ones. O(keys). The caller drops the results after unlocking the shard.
+    /// any more into compact ones. O(number of keys). The caller drops the results after unlocking
+    /// the shard.
     fn sweep(&mut self, inner: &Inner<K>, now: Ns) -> (Vec<Keyed<K>>, Vec<Limiter>) {
         let (mut removed, mut limiters) = (Vec::new(), Vec::new());
         let settings = &inner.plan.settings;

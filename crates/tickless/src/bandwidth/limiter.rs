@@ -20,7 +20,7 @@ use tickless_core::bandwidth::{AskError, BandwidthError, Counts, Grant, Group, M
 /// period; callers that wait for permits take this lock, too.
 ///
 /// A refill adds all permits of a period at once. Limiters with the same period are refilled at
-/// different times (see [`phase`](BandwidthBuilder::phase)), so the first refill may come less than
+/// different times (see [`phase`](BandwidthBuilder::phase)), so the first refill can come less than
 /// one period after the start. For one limit per user or address, see
 /// [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
 ///
@@ -208,7 +208,7 @@ impl Limiter {
             if deadline.is_some_and(|deadline| timers.now() >= deadline) {
                 return Err(AcquireError::TimedOut);
             }
-            // The refill timer may be late because a long callback delays its driver, so refill
+            // The refill timer can be late because a long callback delays its driver, so refill
             // from this thread after a while.
             std::thread::park_timeout(self.controller.patience());
             self.controller.poke();
@@ -241,7 +241,7 @@ impl Limiter {
     }
 
     /// Returns how long it will take until `permits` permits can be taken; zero if they are
-    /// available now. Permits that other callers wait for are included, later requests are not. A
+    /// available now. The time allows for callers that already wait, but not for later requests. A
     /// server that refuses a request sends this time, rounded up to seconds, in HTTP's
     /// `Retry-After`. Takes the lock.
     ///

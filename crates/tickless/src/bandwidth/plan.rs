@@ -30,8 +30,8 @@ impl<T> BandwidthBuilder<T> {
         self
     }
 
-    /// Sets how late a refill may be, to share a wakeup with other timers. The default is a
-    /// thousandth of the period, and up to a tenth if hundreds of groups have the same period.
+    /// Sets how late a refill is allowed to be, to share a wakeup with other timers. The default is
+    /// a thousandth of the period, and up to a tenth if hundreds of groups have the same period.
     pub fn slack(mut self, slack: Duration) -> Self {
         self.plan.slack = Some(slack);
         self
@@ -69,7 +69,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
         let period = Ns::from_duration(period);
-        // Between two batches, the first one can start to run. Short compared with the period.
+        // Within this gap, members of one batch can start to run. Short compared with the period.
         let gap = Ns::from_ms(1).min(Ns(period.0 / 64)).to_duration();
         let release = Release { batch, gap };
         let settings = Settings { quota, period, extra: 0, slice, release };
@@ -77,7 +77,7 @@ impl Plan {
     }
 }
 
-/// Returns how late a refill may be if `groups` groups have the same period: a thousandth of the
+/// Returns how late a refill can be if `groups` groups have the same period: a thousandth of the
 /// period for up to 10 groups, growing to a tenth for 1,000 and more. With this slack refills share
 /// wakeups, so that each base wakes for them about ten times a period at most. The slack does not
 /// change a group's rate, because refills are counted from the timer's deadline.

@@ -43,7 +43,7 @@ pub struct Worker {
     id: MemberId,
     /// The part of the thread's CPU time that has been charged to the group.
     charged: u64,
-    /// How much CPU time, counted from `charged`, the thread may use before it must ask the group
+    /// How much CPU time, counted from `charged`, the thread can use before it must ask the group
     /// for another slice of the quota.
     left: u64,
     /// Makes the type `!Send`: `charged` is the CPU time of one thread.
@@ -54,8 +54,8 @@ pub struct Worker {
 const SLICE: Duration = Duration::from_millis(5);
 
 impl Timers {
-    /// Creates a builder for a group of threads that together may use `quota` of CPU time per
-    /// `period`. The quota may be at most the period times the number of CPUs.
+    /// Creates a builder for a group of threads that together can use `quota` of CPU time per
+    /// `period`. The quota can be at most the period times the number of CPUs.
     pub fn throttle(&self, quota: Duration, period: Duration) -> BandwidthBuilder<Throttle> {
         let quota = Ns::from_duration(quota).0;
         let slice = quota.min(SLICE.as_nanos() as u64).max(1);
@@ -111,7 +111,7 @@ impl Throttle {
     }
 
     /// Returns the group's counters. A worker reports its use only when its slice is used up, so
-    /// the counters may be behind by up to one slice per worker. Takes the lock.
+    /// the counters can be behind by up to one slice per worker. Takes the lock.
     pub fn counts(&self) -> Counts {
         self.controller.counts()
     }
@@ -131,7 +131,7 @@ impl Throttle {
 impl Worker {
     /// Parks this thread while the group's quota is used up. Returns whether it had to wait.
     ///
-    /// Reads the thread's CPU time, a system call of about 100 ns, and takes the group's lock only
+    /// Reads the thread's CPU time by a system call of about 100 ns. Takes the group's lock only
     /// when a slice is used up. What the thread uses beyond the quota is subtracted from the next
     /// period's quota.
     ///
@@ -164,8 +164,8 @@ impl Worker {
         }
     }
 
-    /// Returns the unused part of the thread's slice to the group, before the thread is idle for
-    /// long. Makes one system call and takes the group's lock.
+    /// Returns the unused part of the thread's slice to the group. Call it before the thread is
+    /// idle for long. Makes one system call and takes the group's lock.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Worker {
         loop {
             let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
             if !state.waiting.contains_key(&self.id) {
-                // The group has released this worker: `ask` returns how much CPU time it may use.
+                // The group has released this worker: `ask` returns how much CPU time it can use.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
                     self.left = left;
                     self.controller.finish(state, now);

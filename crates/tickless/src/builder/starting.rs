@@ -153,9 +153,9 @@ impl Builder {
     /// descriptor: it limits its wait to the driver's [`timeout`](EventLoopDriver::timeout).
     ///
     /// When a timer is armed that is due before what [`next_event`](EventLoopDriver::next_event) or
-    /// `timeout` last returned, the arming thread, which may be the loop's own, calls `on_rearm`
+    /// `timeout` last returned, the arming thread, which can be the loop's own, calls `on_rearm`
     /// with the new deadline. `on_rearm` must make a waiting loop ask for the next event again, for
-    /// instance by an eventfd. It may be called more often than needed, by several threads at once,
+    /// instance by an eventfd. It can be called more often than needed, by several threads at once,
     /// and must not panic. It is not called from the start of a [`run`](EventLoopDriver::run) until
     /// the loop asks for the next event.
     pub fn start_in_loop_with(
@@ -313,8 +313,8 @@ fn start_drivers(shared: &Arc<Shared>, pinning: Pinning) {
     let mut drivers = vec![Driver::None; host.devices.len()];
     drivers[0] = Driver::Started;
     loop {
-        // Read the number of calls before the bases: if a base is used for the first time in
-        // between, its call changes the number, and the wait below returns at once.
+        // Read the starter's number of calls before looking at the bases: if a base is used for the
+        // first time in between, its call changes the number, and the wait below returns at once.
         let calls = starter.calls();
         if shared.is_stopped() {
             return;

@@ -35,7 +35,7 @@ pub(super) enum Armed {
     /// The timer is not armed. If the core fires it anyway, another thread has cancelled it at the
     /// same time, and the expiry is ignored.
     Idle,
-    /// A window on the clock of this timer, which a program may set.
+    /// A window on the clock of this timer, which a program can set.
     Own(Window),
     /// A window on the monotonic clock of the set. Setting this timer's clock does not change it.
     Timers(Window),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
-    /// A future that yields another one's output, or [`Elapsed`] if the scope's deadline passes
+    /// A future that yields another future's output, or [`Elapsed`] if the scope's deadline passes
     /// first; from [`deadline_scope`] and [`propagate_deadline`]. 104 bytes larger than the inner
     /// future.
     #[must_use = "futures do nothing unless they are awaited"]
@@ -55,8 +55,8 @@ pin_project! {
 ///   [`is_ambient`](Elapsed#structfield.is_ambient). A timeout that is first polled after that, for
 ///   example of a retry, stays pending, and the scope ends.
 ///
-/// The scope then ends, unless `future` is ready by then. A deadline that has already passed still
-/// lets `future` be polled.
+/// The scope ends when its deadline passes, unless `future` is ready by then. Even if the deadline
+/// has already passed, `future` is polled first.
 ///
 /// The deadline reaches what is polled on the same thread inside of `future`, and not what `future`
 /// spawns: see [`propagate_deadline`]. In an executor inside of `future` that has its own wakers,
@@ -65,9 +65,9 @@ pin_project! {
 /// does: its timeouts then arm their timers.
 ///
 /// A deadline is an instant of one clock. Timers on another clock, such as real ones inside of a
-/// scope in virtual time, ignore it; a scope on another clock hides it from what is inside. The
-/// timers of the process, those that a program starts and those of tokio's runtimes are on one
-/// clock, unless the runtime's was paused. [`Instant::NEVER`] stands for no deadline.
+/// scope in virtual time, ignore it; a scope on another clock hides the deadline from its own
+/// future. The timers of the process, those that a program starts and those of tokio's runtimes are
+/// on one clock, unless the runtime's clock was paused. [`Instant::NEVER`] stands for no deadline.
 pub fn deadline_scope<F: Future>(at: Instant, future: F) -> DeadlineScope<F> {
     DeadlineScope::new(sleep_until(at), future)
 }

@@ -41,7 +41,7 @@ macro_rules! sleep {
                 self.entry.deadline().into()
             }
 
-            /// Returns `true` if the sleep's timer has fired. The task may not have been woken yet.
+            /// Returns `true` if the sleep's timer has fired. The task is perhaps not woken yet.
             pub fn is_elapsed(&self) -> bool {
                 self.entry.has_fired()
             }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
-    /// A future that yields another one's output, or [`Elapsed`] if a deadline passes first; from
-    /// [`timeout`](super::timeout) and [`coarse_timeout`](super::coarse_timeout). 96 bytes larger
-    /// than the inner future, or 88 with a [`CoarseSleep`]. The inner future is polled before the
-    /// clock is read, so a future that is ready never elapses.
+    /// A future that yields another future's output, or [`Elapsed`] if a deadline passes first;
+    /// from [`timeout`](super::timeout) and [`coarse_timeout`](super::coarse_timeout). 96 bytes
+    /// larger than the inner future, or 88 with a [`CoarseSleep`]. The inner future is polled
+    /// before the clock is read, so a future that is ready never elapses.
     ///
     /// Inside a [`deadline_scope`](super::deadline_scope) with an earlier deadline a `Timeout` arms
     /// no timer of its own, and ends with the scope's deadline.
@@ -70,7 +70,7 @@ macro_rules! timeout {
     ($sleep:ident) => {
         impl<F> Timeout<F, $sleep> {
             /// Sets the deadline to `after` from now, whether later or earlier than before. Inside
-            /// a deadline scope, poll the timeout afterwards: it may have to arm its timer.
+            /// a deadline scope, poll the timeout afterwards, to let it arm its timer.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 self.project().sleep.reset(after);

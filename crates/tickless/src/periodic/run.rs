@@ -31,7 +31,7 @@ impl Run {
         self.expected.take().is_none()
     }
 
-    /// Returns the number of starts and stops so far, the period, and the handling of missed
+    /// Returns the number of starts and stops so far, the period, and what happens to missed
     /// periods. `None` if the expiry is stale: since it was armed, the timer has been stopped or
     /// started again.
     fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns, Missed)> {
@@ -53,12 +53,12 @@ impl Run {
         }
     }
 
-    /// Replaces the request of an expiry whose timer was started again or stopped: requests the
-    /// window that the start has stored, or nothing after a stop.
+    /// If the timer was started again or stopped during an expiry, replaces the request of the
+    /// expiry: requests the window that the start has stored, or nothing after a stop.
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
-            // Another thread has already armed the timer for that window. Then this does nothing
-            // (R9: a restart yields to a concurrent arming).
+            // If another thread has already armed the timer for that window, this does nothing (R9:
+            // a restart yields to a concurrent arming).
             Some(window) => fired.restart_window(window),
             None => fired.stop(),
         }

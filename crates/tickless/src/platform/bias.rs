@@ -28,7 +28,7 @@
 use tickless_core::platform::{Ordering, Word};
 
 /// The number of rounds of [`Barriers::relax`] for which a thread yields to waiters after it has
-/// released the lock. In the last rounds it yields its CPU, which a waiting thread may need.
+/// released the lock. In the last rounds it yields its CPU, which a waiting thread perhaps needs.
 const PATIENCE: u32 = 102;
 
 /// The memory barriers that the protocol needs, and other properties of a platform.
@@ -48,7 +48,7 @@ pub trait Barriers {
     fn relax(round: u32);
 }
 
-/// All words are on one cache line: all that a thread needs from another CPU to take the lock.
+/// All words share a cache line, the only one that a thread must get from another CPU to lock.
 #[allow(missing_debug_implementations, reason = "an internal type")]
 #[repr(align(64))]
 pub struct Bias<W: Barriers> {
@@ -60,13 +60,13 @@ pub struct Bias<W: Barriers> {
     streak: W::Word,
     last: W::Word,
     /// 1 if a thread waits for the lock. Waiting threads set it, and a waiting thread that gets the
-    /// lock clears it. It is a hint, which may be out of date.
+    /// lock clears it. It is a hint, which can be out of date.
     wanted: W::Word,
     /// How often the bias was revoked too early, less how often it had paid. The mutex guards this
-    /// word and the two below.
+    /// word and the next one.
     losses: W::Word,
-    /// When the streak of the thread `last` was half as long as it must be; 0 if it is shorter.
-    /// From the grant of the bias on: the time until which the bias must last to pay.
+    /// Before the grant of the bias: the time at which the current streak was half as long as it
+    /// must be (an older time until then). From the grant on: until when the bias must last to pay.
     clock: W::Word,
 }
 
@@ -81,13 +81,13 @@ pub struct BarrierCost<W> {
 /// a heavy barrier takes. Each interrupted CPU adds about 0.3 us to a barrier and itself loses
 /// about a microsecond, so all CPUs together lose about four times the barrier's duration. An entry
 /// by the bias saves 20 to 40 instructions, some 10 ns, so 0.4 entries for each nanosecond pay for
-/// that. This number is five times as high: a bias that never pays costs a fifth of the mutex,
+/// that. This number is five times as high: a streak whose bias never pays takes a fifth longer,
 /// once.
 const TAKES_PER_NS: u64 = 2;
 const STREAK_MIN: u64 = 1_024;
 /// A streak becomes longer by this factor each time that the bias is revoked too early.
 const GROWTH: u64 = 4;
-/// After this many early revocations the lock never gets a bias again: the streak would be 10^9.
+/// After this many early revocations the lock gets no bias again: the streak would be 10^9 takes.
 const LOSSES_MAX: u64 = 10;
 
 impl<W: Word> BarrierCost<W> {
@@ -98,10 +98,10 @@ impl<W: Word> BarrierCost<W> {
 
     /// Adds the duration of a barrier, in ns, to the average.
     pub fn record(&self, ns: u64) {
-        // Relaxed: an estimate. Of two threads that write at once, one is ignored.
+        // Relaxed: the average is an estimate. If two threads write at once, one value is lost.
         let average = self.average.load(Ordering::Relaxed);
-        // Whatever delays a barrier only makes it longer: a lower value counts at once. Limit a
-        // higher one, because a thread may lose its CPU in the call.
+        // Whatever delays a barrier only makes it longer, so a lower value counts at once. Limit a
+        // higher value, because the thread perhaps lost its CPU during the barrier.
         let next = match average {
             0 => ns,
             average => ns.min(average + (ns.min(4 * average).saturating_sub(average)) / 8),
@@ -133,7 +133,7 @@ impl<W: Barriers> ThreadSlot<W> {
         ThreadSlot::inside_of(W::Word::new(0))
     }
 
-    /// Makes the slot of a thread that has entered the lock that this word names.
+    /// Makes the slot of a thread that has entered the lock that `inside` names.
     pub const fn inside_of(inside: W::Word) -> ThreadSlot<W> {
         ThreadSlot { inside }
     }
@@ -159,7 +159,7 @@ impl<W: Barriers> Bias<W> {
         if slot.inside.load(Ordering::Relaxed) != 0 {
             return false;
         }
-        // Release: another thread may revoke this thread's bias of a second lock. If it reads the
+        // Release: another thread can revoke this thread's bias of a second lock. If it reads the
         // name of this lock here, it concludes that this thread has left the second lock, and must
         // see the writes that were made under it.
         slot.inside.store(lock, Ordering::Release);
@@ -216,7 +216,7 @@ impl<W: Barriers> Bias<W> {
         }
     }
 
-    /// Returns how long a streak must be to earn the bias; endless once it was lost too often.
+    /// Returns the length of a streak that earns the bias; `u64::MAX` after too many early losses.
     fn streak_needed(&self) -> u64 {
         match self.losses.load(Ordering::Relaxed) {
             0 => W::streak(),
@@ -225,8 +225,8 @@ impl<W: Barriers> Bias<W> {
         }
     }
 
-    /// Makes a thread the owner of the bias. The bias has paid if it lasts for a quarter of a first
-    /// streak's time, which is derived from the time of the second half of this streak.
+    /// Makes a thread the owner of the bias. The bias pays if it lasts for a quarter of the time of
+    /// a first streak. That time is estimated from the time of the second half of this streak.
     #[cold]
     fn grant(&self, thread: u64) {
         let (now, half) = (W::now(), self.clock.load(Ordering::Relaxed));
@@ -256,8 +256,8 @@ impl<W: Barriers> Bias<W> {
             }
             W::relax(round);
         }
-        // Wait no longer, and clear the hint: the waiting thread may have lost its CPU. It sets the
-        // hint again when it runs.
+        // Wait no longer, and clear the hint: the waiting thread has perhaps lost its CPU. It sets
+        // the hint again when it runs.
         self.wanted.store(0, Ordering::Relaxed);
     }
 
@@ -269,7 +269,7 @@ impl<W: Barriers> Bias<W> {
         }
     }
 
-    /// Revokes the owner's bias and waits until it has left the lock. The caller holds the mutex.
+    /// Revokes the owner's bias, and waits until the owner has left. The caller holds the mutex.
     #[cold]
     fn revoke(&self, lock: u64, slot: &ThreadSlot<W>) {
         self.owner.store(0, Ordering::Relaxed);

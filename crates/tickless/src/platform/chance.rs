@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A stream of random numbers, from which several threads may draw (SplitMix64: Steele, Lea and
+/// A stream of random numbers, from which several threads can draw (SplitMix64: Steele, Lea and
 /// Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 #[derive(Debug)]
 pub struct Chance(AtomicU64);

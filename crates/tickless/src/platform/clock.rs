@@ -6,7 +6,7 @@
 //!
 //! This clock's rate mostly differs from the rate of the system's clock by a few ppm, and for a
 //! while after a disturbed calibration or a suspend by a few hundred ppm. So a deadline that is
-//! exact here may be a fraction of a microsecond early on the system's clock.
+//! exact here can be a fraction of a microsecond early on the system's clock.
 //! `Builder::system_clock` makes timers use the system's clock instead.
 //!
 //! Without a counter that the kernel trusts, every reading is one of `CLOCK_MONOTONIC`. If the
@@ -44,8 +44,9 @@ pub enum ClockSource {
 }
 
 /// A monotonic clock in nanoseconds. Reading it takes no lock and makes no system call.
-// The order of the fields saves an instruction for each reading: the address of the first field is
-// that of the clock itself. So a field that most readings do not need comes first.
+// The order of the fields saves an instruction for each reading. The first field has the address of
+// the clock itself, which compilers compute again when they read that field. So a field that most
+// readings do not need comes first.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HostClock {
@@ -53,7 +54,7 @@ pub struct HostClock {
     /// every kind use its `steps`.
     manual: Arc<ManualClock>,
     kind: Kind,
-    /// Converts counts to time. Its counter is [`TSC`], or [`SYSTEM`] after that was given up.
+    /// Converts a count to time. The counter is [`TSC`], or [`SYSTEM`] after the TSC was given up.
     line: Line<AtomicU64>,
     process: Process,
     /// Held by the thread that compares the counter with the system's clock. Other threads skip the
@@ -79,7 +80,7 @@ enum Kind {
 #[derive(Debug)]
 struct Judge {
     discipline: Discipline,
-    /// How many of these comparisons in a row have not fitted the known rate of the counter.
+    /// How many comparisons in a row have not fitted the known rate of the counter.
     odd_steps: u32,
 }
 
@@ -87,11 +88,11 @@ struct Judge {
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
-/// How long the first calibration spins. Of 300 on a busy virtual machine, the worst was 30 ppm off
-/// (after 1 ms: 11 ppm), which is 3 us until the first correction, after 100 ms ([`EVERY`]).
+/// How long the first calibration spins. The worst of 300 on a busy virtual machine was 30 ppm off
+/// (after 1 ms: 11 ppm): 3 us until the first correction, which comes after 100 ms ([`EVERY`]).
 const CALIBRATION: Ns = Ns::from_us(500);
-/// If this many comparisons in a row do not fit the known rate, the counter is given up. After a
-/// suspend at most two do not fit: after the second, the rate just measured is the known rate.
+/// If this many comparisons in a row do not fit the counter's known rate, the counter is given up.
+/// After a suspend at most two do not fit: the rate that the second measures is then the known one.
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
@@ -114,7 +115,7 @@ impl HostClock {
         HostClock::without_counter(Kind::System)
     }
 
-    /// Returns the time on another clock, with the steps that a test has made.
+    /// Returns the time on another clock, including the steps by which a test has moved that clock.
     pub fn now_on(&self, base: TimeBase) -> Ns {
         let shown = match (base, self.kind) {
             (TimeBase::Monotonic, _) => return self.now(),
@@ -184,7 +185,7 @@ impl HostClock {
     }
 
     /// Returns whether an instant of this clock means the same time on `other`, except for the few
-    /// ppm by which [`Kind::Line`] may differ from the system's clock.
+    /// ppm by which the rate of a [`Kind::Line`] differs from that of the system's clock.
     #[inline]
     pub fn agrees_with(&self, other: &HostClock) -> bool {
         core::ptr::eq(self, other)
@@ -197,7 +198,7 @@ impl HostClock {
     }
 
     /// Returns the fallback to the first caller after it was set, and `None` to all other callers.
-    /// The clock itself cannot report it, because it may be read under a lock.
+    /// The clock itself cannot report a fallback, because some callers of `now` hold a lock.
     #[inline]
     pub fn take_new_fallback(&self) -> Option<Fallback> {
         if !self.is_fallback_new.load(Ordering::Relaxed) {
@@ -213,8 +214,8 @@ impl HostClock {
         self.is_fallback_new.store(true, Ordering::Release);
     }
 
-    /// Returns the current time. Costs about 11 ns with a TSC, most of it for the instruction
-    /// itself. Waits while another thread corrects the clock.
+    /// Returns the current time. Costs about 11 ns with a TSC, most of it for the instruction that
+    /// reads the TSC. Waits while another thread corrects the clock.
     #[inline]
     pub fn now(&self) -> Ns {
         self.try_now().unwrap_or_else(|| self.now_slow())
@@ -232,7 +233,7 @@ impl HostClock {
         Some(segment.at(count).ns)
     }
 
-    /// Reads a clock other than the counter, or the counter while it is being corrected.
+    /// Reads a clock that uses no counter, or waits until the clock has been corrected.
     #[inline(never)]
     fn now_slow(&self) -> Ns {
         match self.kind {
@@ -327,7 +328,7 @@ impl HostClock {
         }
     }
 
-    /// Continues the time by the system's clock, without a step.
+    /// Lets the time run on by the system's clock, from its current value and without a jump.
     fn give_up_counter(&self) {
         self.line.redraw(|old| {
             let start = old.at(counter::read_ordered());

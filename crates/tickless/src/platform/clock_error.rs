@@ -53,7 +53,7 @@ pub enum OpenClockError {
         /// The path that the caller asked for.
         path: PathBuf,
     },
-    /// The device exists, but this user may not open it.
+    /// The device exists, but this user is not allowed to open it.
     NoPermission {
         /// The path that the caller asked for.
         path: PathBuf,

@@ -10,8 +10,8 @@ use tickless_core::time::Ns;
 const CLOSE: u64 = 3000;
 const TRIES: u32 = 30;
 
-/// Reads the system's clock and the counter at about the same moment. Makes three attempts, or up
-/// to [`TRIES`] until one is [`CLOSE`], and returns the one whose readings are closest together.
+/// Reads the system's clock and the counter at about the same moment. Makes 3 to [`TRIES`]
+/// attempts, until one is [`CLOSE`]. Returns the attempt whose readings are closest together.
 pub fn compare() -> Moment {
     let mut best = Moment { counter: 0, system: Ns::ZERO, doubt: u64::MAX };
     for tries in 0..TRIES {

@@ -8,7 +8,7 @@ mod imp {
     use crate::platform::clock_error::Fallback;
     use crate::platform::counter::check_kernel_uses;
 
-    /// Reads the counter. The CPU may execute the reading earlier or later than the instructions
+    /// Reads the counter. The CPU can execute the reading earlier or later than the instructions
     /// around it. That is an error of some nanoseconds, far below a timer's resolution.
     #[inline]
     pub fn read() -> u64 {
@@ -96,8 +96,8 @@ mod imp {
 
 pub use imp::{read, read_ordered, trust};
 
-/// Returns `Ok` if the kernel keeps time with the counter of this name, which it has tested and
-/// goes on checking. Reads a small file.
+/// Returns `Ok` if the kernel keeps time with the counter of this name. The kernel has tested such
+/// a counter, and goes on checking it. Reads a small file.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), linux_platform, not(miri)))]
 fn check_kernel_uses(counter: &str) -> Result<(), Fallback> {
     const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -114,7 +114,7 @@ mod tests {
     #[cfg(all(target_arch = "aarch64", linux_platform, not(miri)))]
     fn counts_at_its_rate() {
         let rate: u64;
-        // SAFETY: programs may read this register, as they may read the counter.
+        // SAFETY: Linux lets programs read this register, as it lets them read the counter.
         unsafe { core::arch::asm!("mrs {}, cntfrq_el0", out(reg) rate, options(nomem, nostack)) };
         let (from, begun) = (super::read_ordered(), std::time::Instant::now());
         while begun.elapsed().as_millis() < 50 {

@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::Arc;
 use tickless_core::time::CpuId;
 
-/// The CPUs that the process may run on, and their bases, numbered without gaps.
+/// The CPUs on which the process is allowed to run, and their bases, numbered without gaps.
 #[derive(Debug, Clone)]
 pub struct CpuMap {
     current: CurrentCpu,
@@ -22,13 +22,13 @@ pub struct CpuMap {
 }
 
 impl CpuMap {
-    /// Creates a map with one base for each CPU that any thread of the process may run on. To ask
-    /// only for the CPUs of the calling thread would not do: it may be pinned to one of them.
+    /// Creates a map with one base for each CPU on which at least one thread of the process can
+    /// run. The CPUs of the calling thread are not enough: that thread is perhaps pinned.
     pub fn of_this_process() -> CpuMap {
         let sets: Vec<CpuSet> =
             threads().chain([None]).filter_map(|id| sched_getaffinity(id).ok()).collect();
         let allowed = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
-        // Miri takes most of a second to ask for each number.
+        // Under Miri it takes most of a second to check each number, so check only 16.
         let most = if cfg!(miri) { 16 } else { CpuSet::MAX_CPU };
         let mut cpus: Vec<u32> = (0..most).filter(allowed).map(|cpu| cpu as u32).collect();
         if cpus.is_empty() {
@@ -51,7 +51,7 @@ impl CpuMap {
         CpuMap::new(self.cpus, Some(bases.max(1)))
     }
 
-    /// Distributes the allowed CPUs over the bases in turn: one for each CPU unless set.
+    /// Distributes the allowed CPUs over the bases in turn. `None` makes one base for each CPU.
     fn new(cpus: Vec<u32>, bases: Option<u16>) -> CpuMap {
         let bases = bases.unwrap_or(u16::try_from(cpus.len()).unwrap_or(u16::MAX - 1));
         let highest = cpus.iter().copied().max().unwrap_or(0) as usize;
@@ -111,14 +111,14 @@ impl CurrentCpu {
         CurrentCpu { rseq_offset: rseq_offset().unwrap_or(0) }
     }
 
-    /// Returns the CPU's number. The thread may move to another CPU at any moment.
+    /// Returns the CPU's number. The thread can move to another CPU at any moment.
     #[inline]
     pub fn number(self) -> usize {
         current(self.rseq_offset)
     }
 }
 
-/// Returns the current CPU from the thread's rseq area, or by a call if there is none (0).
+/// Returns the current CPU from the rseq area, or by a call if `rseq_offset` is 0 (no area).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn current(rseq_offset: isize) -> usize {
@@ -136,7 +136,7 @@ fn current(rseq_offset: isize) -> usize {
                     options(nostack, readonly, preserves_flags),
                 );
             }
-            // Negative if glibc could not register this thread's rseq area.
+            // The field is negative if glibc could not register this thread's rseq area.
             if cpu < 1 << 30 { cpu as usize } else { getcpu() }
         }
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn rseq_and_getcpu_agree() {
-        // The thread may move to another CPU between the two calls, but not every time.
+        // The thread can move to another CPU between the two calls, but not every time.
         assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == getcpu()));
     }
 

@@ -22,7 +22,7 @@ pub struct Expirers {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Calls {
-    /// Incremented to call (wake) the expiry thread of one base, which sleeps until it changes.
+    /// Incremented to call (wake) a base's expiry thread, which sleeps until the number changes.
     made: AtomicU32,
     wakes: AtomicU64,
 }
@@ -65,7 +65,7 @@ impl Expirers {
             // takes the base's lock and finds the due timers again.
             let made = calls.load(Ordering::Acquire);
             if made == served {
-                // `wait` may return early, so load the number again.
+                // `wait` can return early, so load the number again.
                 wait::wait(calls, served, Ns::NEVER);
                 continue;
             }

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Incremented in every forked child, so that it differs from its value in the parent.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// Identifies the process that a value belongs to, so that a forked child is told from its parent.
+/// Identifies the process that a value belongs to, to tell a forked child from its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     generation: u32,
@@ -28,14 +28,14 @@ pub struct Process {
 impl Process {
     pub fn this() -> Process {
         // Not a `Once`: a child that is forked while another thread runs the closure would wait
-        // forever. Two threads may both register the handler; then each child increments the count
-        // twice, which does no harm.
+        // forever. If two threads both register the handler, each child increments the count twice,
+        // which does no harm.
         static COUNTED: AtomicBool = AtomicBool::new(false);
-        // Acquire: pairs with the Release below: the handler is registered before any value exists.
+        // Acquire: pairs with the Release below, so the handler is registered before this returns.
         if !COUNTED.load(Ordering::Acquire) {
             // SAFETY: `in_child` is a function of this program, and only increments an atomic,
-            // which a child may do between fork and exec. Registration fails only for lack of
-            // memory; children are then not detected.
+            // which a child is allowed to do between fork and exec. Registration fails only for
+            // lack of memory; children are then not detected.
             #[cfg(linux_platform)]
             unsafe {
                 libc::pthread_atfork(None, None, Some(in_child));
@@ -103,8 +103,8 @@ impl<T: Default> ProcessLock<T> {
             let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
             if self.state.compare_exchange(state, free | 1, taken, not).is_ok() {
                 if state != free {
-                    // SAFETY: this thread has just taken the lock. A thread of the parent may have
-                    // left the old value half changed; `write` neither reads nor drops it.
+                    // SAFETY: this thread has just taken the lock. A thread of the parent has
+                    // perhaps left the old value half changed; `write` neither reads nor drops it.
                     unsafe { self.value.get().write(T::default()) };
                 }
                 return ProcessGuard { lock: self, value: PhantomData };

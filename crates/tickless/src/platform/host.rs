@@ -17,7 +17,7 @@ use tickless_core::time::{CpuId, Ns};
 /// The node that links a coarse timer into one of the lists of the timer wheel.
 pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 
-/// The machine as timers use it. `T` is what a timer stores, and gives back when it fires.
+/// The machine as timers use it. A timer stores a `T`, and gives it back when it fires.
 #[derive(Debug)]
 pub struct Host<T> {
     pub clock: HostClock,

@@ -3,12 +3,13 @@
 //! Measured per lock and unlock: a mutex with parking 12.2 ns, one exchange and a plain store 6.1
 //! ns, and this lock, when the thread owns the bias, 0.7 ns.
 //!
-//! A thread that takes the lock some thousand times in a row becomes its owner: the more often, the
-//! more a revocation costs on this machine ([`Barriers::streak`]). From then on, the owner takes
-//! the lock by writing the lock's name into its own slot and checking that it is still the owner.
-//! Any other thread takes a mutex, removes the owner, makes every running thread pass a full
-//! barrier by membarrier(2), which costs about a microsecond on two CPUs and a hundred on 480, and
-//! waits while the owner's slot names this lock. The protocol is in [`crate::platform::bias`].
+//! A thread that takes the lock some thousand times in a row becomes its owner. The number of times
+//! grows with the cost of a revocation on this machine ([`Barriers::streak`]). From then on, the
+//! owner takes the lock by writing the lock's name into its own slot and checking that it is still
+//! the owner. Any other thread takes a mutex, removes the owner, makes every running thread pass a
+//! full barrier by membarrier(2), and waits while the owner's slot names this lock. Such a barrier
+//! costs about a microsecond on two CPUs and a hundred on 480. The protocol is in
+//! [`crate::platform::bias`].
 //!
 //! Where the system has no membarrier, every thread takes the mutex. A thread that waits for the
 //! mutex spins, then yields, then sleeps for 50 µs at a time, because the holder does not wake it.
@@ -48,7 +49,7 @@ impl Barriers for Threads {
 
     #[inline]
     fn light_barrier() {
-        // The fence stops only the compiler: the CPU may still perform the load that follows before
+        // The fence stops only the compiler: the CPU can still perform the load that follows before
         // the store that precedes. While another thread revokes the bias, its heavy barrier
         // prevents that.
         compiler_fence(Ordering::SeqCst);
@@ -69,7 +70,7 @@ const _: () = assert!(size_of::<Bias<Threads>>() == 64, "one cache line");
 
 static BARRIERS: BarrierCost<AtomicU64> = BarrierCost::of(AtomicU64::new(0));
 
-/// The slot in which a thread names the lock that it is inside. Reused, and never freed.
+/// The slot in which a thread names the lock that it is inside. Slots are reused and never freed.
 #[repr(align(128))]
 struct Slot(ThreadSlot<Threads>);
 
@@ -138,7 +139,7 @@ impl<T> BiasedLock<T> {
         core::ptr::from_ref(self).addr() as u64
     }
 
-    /// Takes the lock by an exchange. Measures the barrier on first use, and may earn the bias.
+    /// Takes the lock's mutex. At the end of a streak, measures the barrier or takes the bias.
     #[cold]
     #[inline(never)]
     fn take_mutex(&self) -> Guard<'_, T> {
@@ -199,8 +200,8 @@ fn take_slot() -> Option<&'static Slot> {
 
 impl Drop for SlotReturn {
     fn drop(&mut self) {
-        // A lock may still record this slot as that of its owner. The next thread that gets the
-        // slot is then the owner of that lock, just as this thread was.
+        // Perhaps a lock still records this slot as that of its owner. The next thread that gets
+        // the slot is then the owner of that lock, just as this thread was.
         let slot = slot();
         SLOT.set(&raw const NO_SLOT);
         if !slot.is_shared() {
@@ -336,8 +337,8 @@ mod tests {
         takes
     }
 
-    /// Goal: if a bias is lost before it has paid for that, the streak that earns the next one is
-    /// longer; if it has paid, that streak is shorter.
+    /// Goal: if a bias is lost before it has paid for its revocation, the streak that earns the
+    /// next bias is longer; if it has paid, that streak is shorter.
     #[test]
     #[cfg_attr(miri, ignore = "one thread plays two, in safe code and for 100,000 takes")]
     fn a_bias_that_does_not_pay_is_given_up() {

@@ -4,7 +4,7 @@ use crate::platform::time_base::Steps;
 use core::sync::atomic::{AtomicU64, Ordering};
 use tickless_core::time::Ns;
 
-/// A clock that the program moves. Any thread may read it; only one thread at a time may move it.
+/// A clock that the program moves. Any thread can read it. Only one thread at a time moves it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now: AtomicU64,

@@ -10,7 +10,7 @@ const CMD_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 /// Returns whether barriers are available. The first call registers the process.
 pub fn is_available() -> bool {
     // Not a `OnceLock`: another thread might hold it when the process forks, and the child would
-    // wait for that thread forever. Two threads may both call the kernel, and get one answer.
+    // wait for that thread forever. If two threads both call the kernel, they get the same answer.
     static ANSWER: AtomicU8 = AtomicU8::new(0);
     const YES: u8 = 1;
     const NO: u8 = 2;

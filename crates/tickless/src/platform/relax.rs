@@ -1,4 +1,4 @@
-//! How a thread waits in a loop for another one that should soon be done, with nothing to sleep on.
+//! How a thread waits, in a loop and without a futex, for another one that should soon be done.
 
 /// Pauses for one round of a waiting loop; `round` counts up from zero. Rounds below 100 spin,
 /// those below 120 yield the CPU, and later ones sleep for 50 µs.

@@ -3,8 +3,8 @@
 use core::fmt;
 use tickless_core::time::Ns;
 
-/// An asynchronous runtime, with a clock, and with a task that runs the timers. All methods may be
-/// called under the lock of a base: they must not panic or use timers.
+/// An asynchronous runtime, with a clock, and with a task that runs the timers. All methods are
+/// sometimes called under the lock of a base: they must not panic or use timers.
 pub trait Runtime: fmt::Debug + Send + Sync {
     fn now(&self) -> Ns;
 
@@ -13,7 +13,7 @@ pub trait Runtime: fmt::Debug + Send + Sync {
 
     /// Returns whether the task that runs the timers waits in a timer of the runtime. Otherwise it
     /// waits for a timer of the kernel, which would expire at the wrong time on a virtual clock. So
-    /// this checks whether the clock has become virtual.
+    /// this method checks whether the clock has become virtual.
     fn waits_in_task(&self) -> bool;
 
     /// Makes the runtime poll the task that runs the timers.

@@ -1,4 +1,4 @@
-//! The clocks that a deadline may refer to: monotonic, boottime and realtime.
+//! The clocks that a deadline can refer to: monotonic, boottime and realtime.
 
 use core::sync::atomic::{AtomicI64, Ordering};
 
@@ -12,7 +12,7 @@ pub enum TimeBase {
     /// Linux only. The time since boot. Is never set, and advances while the system is suspended.
     #[cfg(linux_platform)]
     Boottime,
-    /// Wall-clock time since 1970. An administrator or NTP may set it forwards or backwards. It
+    /// Wall-clock time since 1970. An administrator or NTP can set it forwards or backwards. It
     /// advances while the system is suspended.
     Realtime,
 }

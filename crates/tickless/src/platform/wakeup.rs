@@ -34,11 +34,11 @@ const MARGIN_LEAST: Ns = Ns::from_us(2);
 const MARGIN_MOST: Ns = Ns::from_ms(1);
 /// The most CPU time that a driver can save up while it does not spin.
 const SAVED_MOST: Ns = Ns::from_ms(1);
-/// A wakeup that is late by more than the margin raises the margin by a 16th; any other lowers it
-/// by a 99th of that. So the margin settles where one wakeup in 100 is late by more.
+/// A wakeup that is late by more than the margin raises the margin by a 16th; any other wakeup
+/// lowers it by a 99th of that step. So the margin settles where one wakeup in 100 is late by more.
 const RAISED_BY: u64 = 16;
 
-/// The margin of one driver, and the CPU time that it may spin.
+/// The margin of one driver, and the CPU time that it is allowed to spin.
 #[derive(Debug)]
 pub struct Waking {
     wakeup: Wakeup,
@@ -56,7 +56,7 @@ struct Account {
 }
 
 impl Account {
-    /// Adds to the account the share of the time that has passed.
+    /// Adds the driver's share of the time since the last call to the account.
     fn pay_in(&mut self, now: Ns) {
         let earned_ns = now.since(self.paid).0 as f64 * self.share;
         self.saved_ns = (self.saved_ns + earned_ns).min(SAVED_MOST.0 as f64);
@@ -188,7 +188,7 @@ mod tests {
             let share = if cpu_share > 0.0 { cpu_share.min(1.0) } else { 0.0 };
             let allowed = share * all + SAVED_MOST.0 as f64;
             assert!(spun as f64 <= allowed, "{cpu_share}: {spun}");
-            // A driver whose share does not cover all deadlines still uses at least a tenth of it.
+            // A driver whose share does not cover all deadlines still uses a tenth of that share.
             if (0.001..0.03).contains(&cpu_share) {
                 assert!(spun as f64 >= 0.1 * allowed, "{cpu_share}: {spun}");
             }

@@ -95,7 +95,7 @@ mod tests {
                 let passed = Itimerspec { it_interval, it_value };
                 let begun = Instant::now();
                 while steps.load(Ordering::SeqCst) < round {
-                    // Repeat: the watcher may be rearming the timer, which discards the expiry.
+                    // Repeat: the watcher is perhaps rearming the timer, which discards the expiry.
                     let flags = TimerfdTimerFlags::ABSTIME;
                     assert!(timerfd_settime(&watcher.timer, flags, &passed).is_ok());
                     assert!(begun.elapsed() < Duration::from_secs(20), "the step is not reported");

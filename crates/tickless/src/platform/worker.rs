@@ -1,7 +1,7 @@
 //! The library's threads, and a way to wait until one of them runs no more callbacks.
 //!
 //! A caller that ends a thread waits until its last callback has returned, but not for wakers (of
-//! asynchronous tasks), which may need a lock that the caller holds. So a thread sets the flag
+//! asynchronous tasks), which perhaps need a lock that the caller holds. So a thread sets the flag
 //! `WAKING` before it runs wakers, and ends by itself after they have returned.
 //!
 //! | caller | thread |
@@ -64,7 +64,7 @@ impl Worker {
         // AcqRel: a thread that changes the word after this sees the request to end.
         let mut stage = self.stage.0.fetch_or(WAITED, Ordering::AcqRel) | WAITED;
         while stage & (WAKING | ENDED) == 0 {
-            // `wait` may return early, so load the flags again.
+            // `wait` can return early, so load the flags again.
             wait::wait(&self.stage.0, stage, Ns::NEVER);
             stage = self.stage.0.load(Ordering::Acquire);
         }
@@ -74,7 +74,7 @@ impl Worker {
     }
 }
 
-/// Wraps a thread's body so that its stage shows when it has ended.
+/// Wraps a thread's body, to set the flag `ENDED` of the thread when the body has ended.
 fn staged(body: impl FnOnce() + Send + 'static) -> (Arc<Stage>, impl FnOnce() + Send + 'static) {
     let stage = Arc::<Stage>::default();
     let own = Arc::clone(&stage);
@@ -105,7 +105,7 @@ impl Drop for Ended {
     }
 }
 
-/// Runs `body`, which calls wakers. A [`Worker::finish`] of this thread does not wait for it.
+/// Runs `body`, which calls wakers. A [`Worker::finish`] of this thread does not wait for `body`.
 pub fn run_wakers(body: impl FnOnce()) {
     struct Awake<'a>(&'a Stage);
     impl Drop for Awake<'_> {

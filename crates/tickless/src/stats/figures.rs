@@ -45,7 +45,7 @@ pub struct BaseStats {
     /// How many timers were armed, cancelled, fired and migrated to another base.
     pub counts: BaseCounts,
     /// Cancels that found the timer idle; counted on the caller's base. Two concurrent cancels on
-    /// one base may count as one, because cancelling an idle timer takes no lock.
+    /// one base sometimes count as one, because cancelling an idle timer takes no lock.
     pub cancels_idle: u64,
     /// Cancels that found the callback running; counted on the caller's base.
     pub cancels_running: u64,
@@ -57,23 +57,23 @@ pub struct BaseStats {
     /// counted from the end of the timer's window or, for a coarse timer, from its deadline rounded
     /// up to the granularity of the wheel.
     pub overdue: u64,
-    /// How long callbacks took, if the timers were started with
-    /// [`Builder::time_callbacks`](crate::Builder::time_callbacks).
+    /// How long callbacks took; `None` unless the builder of these timers was told to measure that
+    /// by [`Builder::time_callbacks`](crate::Builder::time_callbacks).
     pub callbacks: Option<CallbackTimes>,
     /// How often the event device was programmed, and how many events it reported.
     pub device: DeviceCounts,
     /// Counters of the base's expiry thread, if there is one.
     pub deferred: DeferredCounts,
-    /// How many timeouts were moved to a later bucket when their old bucket came due, because their
-    /// deadline had been moved to a later time in the meantime.
+    /// How often a timeout was moved to a later bucket of the wheel when its bucket came due: its
+    /// deadline had been moved to a later time, or is beyond the wheel's range.
     pub relocated: u64,
-    /// The largest number of timers that were moved or inspected while the base's lock was held
-    /// once: at most 64.
+    /// The largest number of timers that a thread moved or inspected between one locking of the
+    /// base and its unlocking: at most 64.
     pub longest_holding: usize,
     /// System calls that woke the driver for an earlier deadline. If an event loop drives the base,
     /// this counts the calls of [`on_rearm`](crate::Builder::start_in_loop_with).
     pub wake_calls: u64,
-    /// How often the driver went to sleep, a system call each time. Not counted for an event loop.
+    /// How often the driver went to sleep: one system call each. Not counted for an event loop.
     pub sleeps: u64,
     /// How long the driver has waited for deadlines in a busy loop instead of sleeping, in total:
     /// the cost of [`Builder::wakeup`](crate::Builder::wakeup).
@@ -197,7 +197,7 @@ impl fmt::Display for Stats {
             let late = base.late_coarse.plus(&base.late_precise);
             for late in [500, 990].map(|per_mille| late.quantile(per_mille)) {
                 match late {
-                    // The histogram gives an upper bound, which is at most twice the exact value.
+                    // A quantile of the histogram is an upper bound: at most twice the exact value.
                     Some(late) => write!(f, "{:>8}us", late.as_nanos().div_ceil(1_000))?,
                     None => write!(f, "{:>10}", "-")?,
                 }

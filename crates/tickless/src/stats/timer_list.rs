@@ -15,8 +15,8 @@ use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Instant};
 
-/// How many times a base is listed at most: a list is incomplete if another thread lists the same
-/// base concurrently, and is then made again.
+/// How many times a base is listed at most. If another thread lists the same base at the same time,
+/// the list is incomplete, and is made again.
 const TRIES: u32 = 4;
 
 /// All pending timers; from [`Timers::timer_list`](crate::Timers::timer_list). Displays with one
@@ -32,8 +32,8 @@ pub struct TimerList {
     pub bases: Vec<BaseStats>,
     /// The pending timers by base, and on each base by the time at which they are due.
     pub timers: Vec<ListedTimer>,
-    /// Whether all pending timers were listed. Some may be missing if another thread listed the
-    /// same timers concurrently.
+    /// Whether all pending timers were listed. Some are perhaps missing if another thread listed
+    /// the same timers at the same time.
     pub is_whole: bool,
     policy: Policy,
 }
@@ -69,7 +69,7 @@ impl Timers {
 }
 
 impl TimerList {
-    /// Lists the timers of all bases. Repeats a base's list if changes made it incomplete.
+    /// Lists the timers of all bases. Lists a base again if its list was incomplete.
     pub(crate) fn of(shared: &Shared) -> TimerList {
         let is_forked_child = shared.is_forked_child();
         let count = if is_forked_child { 0 } else { shared.bases.count() as u16 };
@@ -125,15 +125,15 @@ impl ListedTimer {
         self.place == PendingIn::Queue(FiresIn::Thread)
     }
 
-    /// Returns the pending timers of a base, and whether the list is complete: it may not be if
-    /// another thread lists the base concurrently.
+    /// Returns the pending timers of a base, and whether the list is complete. It can be incomplete
+    /// if another thread lists the base at the same time.
     fn all_on(shared: &Shared, base: CpuId) -> (Vec<ListedTimer>, bool) {
         let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(HOLDING));
         let (mut timers, mut is_whole) = (Vec::new(), true);
         while !walk.is_over() {
-            // Lock the notes (labels by timer address) before reading the base: otherwise a timer
-            // could be freed and a new one take its address, and the list would show the wrong
-            // label (X4: an address is no identity).
+            // Lock the notes (labels by timer address) before reading the base. Otherwise a timer
+            // could be freed, a new one could get its address, and the list would show the label of
+            // the new one (X4: an address is no identity).
             let notes = shared.notes.hold();
             is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
             timers.extend(slice.drain(..).map(|found| ListedTimer::of(base, &notes, found)));

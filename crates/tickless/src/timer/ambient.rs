@@ -1,4 +1,4 @@
-//! The deadline scope whose future this thread polls.
+//! The deadline scope (a timeout around a future) whose future this thread polls.
 
 use super::shared::{Handle, Shared};
 use crate::platform::system_clock::system_now;
@@ -7,12 +7,12 @@ use core::ptr::{from_ref, null};
 use core::task::Waker;
 use tickless_core::time::Ns;
 
-/// A deadline scope, while it polls its future.
+/// A deadline scope, while it polls its future: a timeout that timers inside the future share.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// When the scope's own timer fires.
     pub(crate) deadline: Ns,
-    /// The earliest deadline of this scope and those around it that are on its clock.
+    /// The earliest deadline of this scope and of the scopes around it that use the same clock.
     pub(crate) earliest: Ns,
     pub(crate) has_passed: bool,
     /// The timers of the scope; `None` if the system refused their driver threads.
@@ -46,13 +46,13 @@ impl Scope<'_> {
         self.timers.map_or_else(system_now, |timers| timers.now())
     }
 
-    /// Returns whether these are the scope's own timers.
+    /// Returns whether `timers` is the set of timers that the scope itself uses.
     #[inline]
     pub(crate) fn has_timers(&self, timers: Option<&Shared>) -> bool {
         self.timers.map(|own| from_ref::<Shared>(own)) == timers.map(from_ref)
     }
 
-    /// Returns whether these timers are on the scope's clock, so that deadlines can be compared.
+    /// Returns whether `timers` uses the scope's clock: only then can deadlines be compared.
     #[inline]
     pub(crate) fn is_on_clock_of(&self, timers: Option<&Shared>) -> bool {
         match (self.timers, timers) {

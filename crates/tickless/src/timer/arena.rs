@@ -94,8 +94,8 @@ impl Arena {
     #[inline]
     pub fn take(&self, layout: Layout) -> Option<NonNull<u8>> {
         let Some(class) = class_of(layout) else {
-            // SAFETY: a layout that fits no class has at least `CLASSES` cache lines, so it is not
-            // empty.
+            // SAFETY: a layout that fits no slot size (class) has at least `CLASSES` cache lines,
+            // so it is not empty.
             return NonNull::new(unsafe { std::alloc::alloc(layout) });
         };
         self.classes[class].take(self.cpu(), (class + 1) * LINE)
@@ -109,12 +109,12 @@ impl Arena {
     pub unsafe fn give_back(&self, slot: NonNull<u8>, layout: Layout) {
         match class_of(layout) {
             Some(class) => self.classes[class].give_back(self.cpu(), slot),
-            // SAFETY: the caller promises the layout that `take` got, so it used this allocator.
+            // SAFETY: the caller promises the layout that `take` got, so `take` called `alloc`.
             None => unsafe { std::alloc::dealloc(slot.as_ptr(), layout) },
         }
     }
 
-    /// Returns the number of the caller's CPU, or 0, which is quicker, if there is only one cache.
+    /// Returns the number of the caller's CPU. With only one cache, returns 0, which is quicker.
     #[inline]
     fn cpu(&self) -> usize {
         if self.classes[0].caches.len() == 1 { 0 } else { self.cpu.number() }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why a synchronous cancel has stopped waiting for a callback. The timer has been cancelled in any
-/// case, but its callback may still be running, unless this is
+/// case. Its callback is perhaps still running, unless this is
 /// [`NotSingleShot`](CancelError::NotSingleShot).
 ///
 /// Of all locks, the library knows only [`CallbackLock`](crate::callback::CallbackLock). If the
@@ -14,14 +14,14 @@ pub enum CancelError {
     /// The caller is in this very callback, which cannot return before the caller goes on. Use
     /// `cancel`, or [`Fired::stop`](crate::Fired::stop).
     OwnCallback,
-    /// The callback waits, in a cancel of its own, for the callback that the caller is in; each
-    /// would wait for the other. Use `cancel` in one of them.
+    /// The callback waits, in a cancel of its own, for the callback in which the caller runs. Each
+    /// would wait for the other: use `cancel` in one of the two.
     EachOther,
     /// The callback waits for a [`CallbackLock`](crate::callback::CallbackLock) that the caller
     /// holds. Release it first.
     Lock,
     /// `cancel_single_shot` was used for a timer that was armed again while its callback ran: use
-    /// `cancel_sync` for such a timer. It has been cancelled, and its callback has returned.
+    /// `cancel_sync` for such a timer. The timer has been cancelled, and its callback has returned.
     NotSingleShot,
 }
 

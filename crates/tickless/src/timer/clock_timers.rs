@@ -36,7 +36,7 @@ impl ClockTimers {
         id
     }
 
-    /// Removes a timer. The caller drops it when the list is not locked any more.
+    /// Takes a timer off the list and returns it. The caller drops it after the list is unlocked.
     pub(crate) fn remove(&self, id: u64) -> Option<Arc<dyn OnStep>> {
         locked(&self.list).timers.remove(&id)
     }

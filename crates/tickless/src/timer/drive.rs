@@ -52,8 +52,8 @@ impl Shared {
     }
 
     /// Emits an event, once, if the timers had to change to the system's clock. The clock itself
-    /// cannot emit it: a clock may be read under the lock of a base, where no code of the program
-    /// may run.
+    /// cannot emit it: some threads read the clock under the lock of a base, where no code of the
+    /// program is allowed to run.
     fn report_clock_fallback(&self) {
         if let Some(why) = self.bases.platform().clock.take_new_fallback() {
             let emit = || tell(self, || events::clock_fell_back(why));
@@ -100,8 +100,8 @@ impl Shared {
     /// Wakes the tasks whose timers have fired. Called when the thread is in no callback.
     #[cold]
     pub(super) fn wake(&self, wakers: &mut Wakers) {
-        // Let the wakers count as a callback: one of them may drop the set, and a drop inside a
-        // callback does not wait for the drivers, of which this thread may be one.
+        // Let the wakers count as a callback. A waker can drop the set, and only a drop in a
+        // callback does not wait for the drivers, of which this thread is perhaps one.
         let panicked = frame::within(&Runs::nowhere(self), 0, || wakers.wake());
         self.panics.fetch_add(panicked, Ordering::Relaxed);
     }

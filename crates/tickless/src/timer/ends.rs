@@ -1,7 +1,7 @@
-//! When the memory of a timer may be freed.
+//! When it is safe to free the memory of a timer.
 //!
-//! Generic over the platform, so that model checkers run this file. The caller must choose a
-//! function that does not wait forever: see [`super::pinned`].
+//! Generic over the platform, to let model checkers run this file. These functions do not check
+//! whether they would wait forever: [`super::pinned`] chooses one that does not.
 
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Bases, Family};
@@ -15,7 +15,7 @@ pub enum End {
     Over,
     /// The timer's callback runs, and the caller must not wait: free the memory after its return.
     Runs,
-    /// This is a forked child: the timer's driver may have been using the memory. Never free it.
+    /// This is a forked child: the timer's driver was perhaps using the memory. Never free it.
     LeftByFork,
 }
 
@@ -36,8 +36,8 @@ pub fn end_own<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L
     found
 }
 
-/// Cancels a timer that only the caller arms, and waits for its callback. Inside that callback,
-/// `detach_own` detaches it and returns `true`, and `disarm` does not wait.
+/// Cancels a timer that only the caller arms, and waits for its callback. Inside that callback it
+/// does not wait: `detach_own` detaches the callback and returns `true`.
 #[inline]
 pub fn disarm<P: Platform, L: Family<P>>(
     bases: &Bases<P>,

@@ -2,11 +2,11 @@
 //!
 //! The task writes the waker, and the driver whose timer fires takes it out, by the protocol in
 //! [`super::turns`]. The driver calls the waker between two callbacks or after the last one (see
-//! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for ns only.
+//! [`super::wakers`]). So a thread that drops an entry while its callback runs waits a few ns only.
 //!
-//! A sleep is often pushed out: an idle timeout by each request. So a pending precise timer stays
-//! armed for its old deadline at first. When that expires, the driver finds that the timer has a
-//! [`Lead`], and rearms it instead of waking the task.
+//! A sleep is often pushed out, for example an idle timeout by each request. So a pending precise
+//! timer stays armed for its old deadline at first. The driver then finds that the timer has a
+//! [`Lead`] (is armed ahead of its deadline), and rearms it instead of waking the task.
 
 use super::ambient::{self, Scope};
 use super::fired::Fired;
@@ -37,15 +37,15 @@ pub(crate) struct Entry<L: Family<Host>> {
     waker: UnsafeCell<Option<Waker>>,
     /// `None` if the system refused the driver threads: polls compare the deadline with the clock.
     shared: Option<Handle>,
-    /// Nanoseconds. Only the task writes this. Unless the timer has a lead, a reset writes it after
-    /// its steps that may panic. So even after a panic, this deadline has passed if the entry is
-    /// marked as fired.
+    /// In nanoseconds. Only the task writes this. A reset of a timer without a lead writes it after
+    /// all steps that can panic. So even after a panic, the deadline of an entry that is marked as
+    /// fired has passed.
     deadline: AtomicU64,
     /// Units of 1.024 µs.
     slack: Cell<u32>,
-    /// Whether the task or the driver may access the waker.
+    /// Which of the task and the driver is allowed to access the waker.
     turns: Turns<AtomicU8>,
-    /// Zero for a coarse timer, whose link has its deadline.
+    /// Zero for a coarse timer: its deadline, which its link contains, is moved instead.
     lead: Lead<AtomicU8>,
     stage: Cell<Stage>,
     /// Whether the last poll relied on the deadline scope around it to wake the task.
@@ -58,13 +58,13 @@ enum Stage {
     New,
     /// The timer has been armed before, and is idle now.
     Idle,
-    /// The timer has been armed, and may be pending, running or idle.
+    /// The timer has been armed. By now it is pending, its callback runs, or it is idle.
     Armed,
 }
 
-// SAFETY: the task may move between threads, and its entry with it. Drivers also access the timer,
-// whose type is made for many threads, the two atomics, and the waker, to which `turns` admits
-// either the task or the driver.
+// SAFETY: the task can move between threads, and its entry with it. Drivers also access the timer,
+// whose type is made for many threads; the atomics; and the waker, which `turns` gives to the task
+// or to the driver, never to both.
 unsafe impl<L: Family<Host>> Send for Entry<L> {}
 // SAFETY: through a shared future, other threads can only read the deadline and whether the timer
 // has fired. The cells change only through a `&mut` to the future, or before it is shared.
@@ -88,7 +88,7 @@ impl<L: Family<Host>> Entry<L> {
     }
 
     pub(crate) fn deadline(&self) -> Ns {
-        // Relaxed: the driver reads this only after `Lead::close`, which orders it.
+        // Relaxed: the driver reads this only after `Lead::close`, whose Acquire orders the reads.
         Ns(self.deadline.load(Ordering::Relaxed))
     }
 
@@ -96,7 +96,7 @@ impl<L: Family<Host>> Entry<L> {
         self.deadline.store(deadline.0, Ordering::Relaxed);
     }
 
-    /// Sets by how much the timer may be late. Applies from the next arming on.
+    /// Sets by how much the timer is allowed to be late. Applies from the next arming on.
     pub(crate) fn set_slack(&self, slack: Ns) {
         self.slack.set(slack_units(slack));
     }
@@ -116,12 +116,12 @@ impl<L: Family<Host>> Entry<L> {
         if self.stage.get() == Stage::Armed { self.poll_armed(cx) } else { self.arm(cx) }
     }
 
-    /// Like [`poll`](Self::poll), but arms nothing inside a deadline scope that ends earlier. If
-    /// that scope's deadline has passed, returns it.
+    /// Like [`poll`](Self::poll), but if the deadline scope around the poll ends before this
+    /// entry's deadline, arms nothing. If the deadline of that scope has passed, returns it.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline]
     pub(crate) fn poll_in_scope(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Ns>> {
-        // The usual case in a scope, without a call.
+        // Handle the usual case in a scope here, without a function call.
         let waits = ambient::innermost(|scope| {
             scope.deadline <= self.deadline()
                 && !scope.has_passed
@@ -154,8 +154,8 @@ impl<L: Family<Host>> Entry<L> {
     }
 
     /// Returns the deadline of the scope around the current poll, and whether it has passed, if the
-    /// scope's timer wakes this waker no later than this entry's timer would. An executor inside of
-    /// the scope that has wakers of its own may outlive the scope: there, returns `None`.
+    /// scope's timer wakes `waker` no later than this entry's timer would. Returns `None` for an
+    /// executor inside of the scope that polls with its own wakers: it can outlive the scope.
     #[inline]
     fn earlier_scope(&self, waker: &Waker) -> Option<(Ns, bool)> {
         let earlier = ambient::innermost(|scope| {
@@ -168,8 +168,8 @@ impl<L: Family<Host>> Entry<L> {
         earlier.flatten()
     }
 
-    /// Returns the scope that polls its future with this waker, and ends with this entry's timer.
-    /// Returns `None` if the scope around it ends earlier, and so takes its place.
+    /// Returns the scope that polls its future with this waker and ends when this entry's timer
+    /// fires. Returns `None` if the scope around it ends earlier, and is used instead.
     #[inline]
     pub(crate) fn scope<'a>(&'a self, waker: &'a Waker) -> Option<Scope<'a>> {
         if self.earlier_scope(waker).is_some() {
@@ -239,10 +239,10 @@ impl<L: Family<Host>> Entry<L> {
     /// Makes the deadline of a pending timer later without taking a lock. Returns `false` if that
     /// requires the lock, or if the timer has fired.
     ///
-    /// A precise timer stays armed as it is. Expiring there costs its driver a wakeup, so this also
-    /// returns `false` if that would be in the first half of the time to the new deadline. Neither
-    /// does a lead exceed a second. A timer that is pushed out often is therefore rearmed twice in
-    /// that time or once a second, and never expires.
+    /// A precise timer stays armed for an earlier time, and then costs its driver a wakeup. So this
+    /// also returns `false` if that time is in the first half of the time to the new deadline, or
+    /// more than a second before the new deadline. A timer that is pushed out often is therefore
+    /// rearmed twice in the time of its timeout, or once a second, and never expires.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(always)]
     fn push_out(&self, timer: &Pinned<&Shared, L>, deadline: Ns, now: Ns) -> bool {
@@ -256,7 +256,7 @@ impl<L: Family<Host>> Entry<L> {
         let Some(later) = deadline.0.checked_sub(self.deadline().0) else { return false };
         let lead = self.lead.get();
         let units = u64::from(lead) + later / LEAD_NS + 1;
-        // Too large for a lead. It is, too, if the driver has closed the lead.
+        // The new lead is too large, or the driver has closed the old one (the largest value).
         if units >= u64::from(Lead::<AtomicU8>::CLOSED) {
             return false;
         }
@@ -265,7 +265,7 @@ impl<L: Family<Host>> Entry<L> {
             return false;
         }
         timer.push_out_by(|timer| {
-            // Otherwise timers fire in the order in which they were armed.
+            // Sets that push out eagerly fire timers in the order of arming: they rearm the timer.
             timer.shared().bases.pushes_out_lazily() && {
                 self.set_deadline(deadline);
                 self.lead.replace(lead, units as u8)
@@ -273,7 +273,7 @@ impl<L: Family<Host>> Entry<L> {
         })
     }
 
-    /// Moves the deadline. If the timer has fired, ends that use of it and begins a new one.
+    /// Changes the deadline where `push_out` cannot. A timer that has fired counts as new again.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
@@ -282,13 +282,13 @@ impl<L: Family<Host>> Entry<L> {
             let start = || timer.start(window, now, Options::default());
             let lead = self.lead.get();
             if (1..Lead::<AtomicU8>::CLOSED).contains(&lead) {
-                // A driver that finds the lead rearms the timer for this deadline.
+                // A driver that finds the lead reads this deadline, and rearms the timer for it.
                 self.set_deadline(deadline);
             }
             let mut is_armed = !self.has_fired() && start() == Ok(Started::Pending);
             if !is_armed {
-                // Wait for a driver that may be in the callback. If it has found the lead, it has
-                // left the task asleep.
+                // Wait for a driver that is perhaps in the callback. If that driver has found the
+                // lead, it has not woken the task, so the timer is armed again here.
                 timer.disarm();
                 is_armed = !self.has_fired() && start().is_ok();
             }
@@ -328,7 +328,7 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    /// Stores the waker to be woken. Returns `false` if the timer has fired.
+    /// Stores `waker`, to be woken at the deadline. Returns `false` if the timer has fired.
     fn register(self: Pin<&Self>, waker: &Waker) -> bool {
         self.turns.register(|| {
             // SAFETY: while this task registers, no driver accesses the waker.

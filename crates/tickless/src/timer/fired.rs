@@ -77,7 +77,7 @@ impl<'a> Fired<'a> {
         self.restart_range(deadline, deadline);
     }
 
-    /// Rearms the timer to fire within a window.
+    /// Rearms the timer to fire between the times `soft` and `hard`.
     pub fn restart_range(&mut self, soft: Instant, hard: Instant) {
         self.restart_window(Window::new(soft.to_ns(), hard.to_ns()));
     }

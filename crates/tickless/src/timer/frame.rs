@@ -1,14 +1,14 @@
 //! The callbacks on the calling thread's stack.
 //!
-//! A callback can run inside another one: it may advance a virtual clock, which fires timers of
+//! A callback can run inside another one: it can advance a virtual clock, which fires timers of
 //! another set. Each callback has a [`Frame`] on the stack; they form a chain, innermost first.
 //!
 //! # Identity
 //!
-//! A frame names its timer by address. A callback may drop its own timer and make another one in
+//! A frame names its timer by address. A callback can drop its own timer, and make another timer in
 //! the same memory. So a function that ends a timer inside the timer's own callback
 //! [detaches](detach) the callback: its frame names no timer any more. An address in the chain
-//! always belongs to the timer whose callback runs.
+//! therefore always belongs to the timer whose callback runs.
 
 use core::cell::Cell;
 use core::ptr::{from_ref, null};
@@ -50,7 +50,7 @@ impl Runs {
         Runs { set: from_ref(set), cpu, runner }
     }
 
-    /// Makes the `Runs` for code that counts as a callback, but that no base runs, such as wakers.
+    /// Makes the `Runs` for code that counts as a callback but belongs to no base, such as wakers.
     pub(crate) fn nowhere<S: RecheckWaits + 'static>(set: &S) -> Runs {
         Runs::on(set, CpuId(u16::MAX), Runner::Handler)
     }
@@ -164,7 +164,7 @@ pub(super) fn recheck_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
     });
 }
 
-/// Returns the innermost frame that `is_it` accepts, which stays on the chain during the call.
+/// Returns the innermost frame that `is_it` accepts. The frame stays on the chain during the call.
 #[inline]
 fn find<'a>(mut is_it: impl FnMut(&'a Frame) -> bool) -> Option<&'a Frame> {
     let mut at = INNERMOST.get();

@@ -17,11 +17,11 @@ pub type Task = &'static Glue;
 #[derive(Debug)]
 pub struct Glue {
     pub(super) call: unsafe fn(NonNull<()>, &mut Fired<'_>),
-    /// Returns whether one of these bases is running the callback of the node, which must be live
-    /// and have this glue. Its timer must belong to these bases.
+    /// Returns whether one of these bases is running the callback of the node. The caller promises
+    /// that the node is live and has this glue, and that its timer belongs to these bases.
     pub(super) is_running: unsafe fn(&Bases, NonNull<()>) -> bool,
-    /// Drops the node's closure and frees its memory, even if the drop panics. The node must be
-    /// live, have this glue, come from this arena, and not be used any more.
+    /// Drops the node's closure and frees its memory, even if the drop panics. The caller promises
+    /// that the node is live, has this glue, comes from this arena, and is not used any more.
     pub(super) free: unsafe fn(NonNull<()>, &Arena),
     pub(super) layout: Layout,
     /// Returns the default label, for timers that the program has not labelled.
@@ -29,7 +29,7 @@ pub struct Glue {
 }
 
 impl Glue {
-    /// Makes the glue for a timer inside another object, which ends the timer itself.
+    /// Makes the glue for a timer inside another object. The owner of that object ends the timer.
     pub(super) const fn embedded(call: unsafe fn(NonNull<()>, &mut Fired<'_>)) -> Glue {
         // `is_running` and `free` are never called: they are for orphans (timers that were dropped
         // while their callback ran), and an embedded timer does not become one.

@@ -2,7 +2,8 @@
 //!
 //! The memory belongs to the program, so a drop waits for a running callback, even inside the
 //! callback of another timer. Inside the timer's own callback the drop
-//! [detaches](Pinned::end_in_place) the callback instead. A wait without end aborts the process.
+//! [detaches](Pinned::end_in_place) the callback instead. A drop that would wait forever aborts the
+//! process.
 
 use super::fired::Fired;
 use super::frame;
@@ -84,7 +85,7 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
 }
 
 /// Holds a callback while it runs. The drop, also after a panic, moves the callback back into its
-/// timer, unless it has been detached.
+/// timer, unless the callback was detached.
 struct Taken<F> {
     place: *mut Option<F>,
     callback: Option<F>,
@@ -104,7 +105,7 @@ impl<L: Family<Host>, F: OnFire> Drop for Inline<L, F> {
         // SAFETY: a timer that was armed was pinned, so it has not moved since.
         let ended = unsafe { Pin::new_unchecked(&*self) }.owner().end_in_place();
         if self.shared.is_forked_child() {
-            // A driver may have been in the callback when the process forked: leak the callback.
+            // A driver was perhaps in the callback when the process forked: leak the callback.
             core::mem::forget(self.callback.get_mut().take());
         } else if ended.is_err() {
             never_ends();

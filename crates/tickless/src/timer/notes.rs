@@ -27,8 +27,7 @@ pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
             LABEL.set(self.0);
         }
     }
-    // Relaxed: while this future is polled only this thread must see the flag, when it arms the
-    // future's timers.
+    // Relaxed: only this thread reads the flag for this future, when it arms the future's timers.
     LABELS.store(true, Ordering::Relaxed);
     let _restore = Restore(LABEL.replace(Some(label)));
     poll()
@@ -87,7 +86,7 @@ impl Notes {
         HeldNotes(self.any.load(Ordering::Relaxed).then(|| locked(&self.notes)))
     }
 
-    /// Removes the notes on a timer, whose address may be used again. Returns its label.
+    /// Removes the notes on a timer, whose address can be used again. Returns its label.
     #[inline]
     pub(crate) fn forget(&self, timer: usize) -> Option<&'static str> {
         if self.any.load(Ordering::Relaxed) { self.remove(timer) } else { None }

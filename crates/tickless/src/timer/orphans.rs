@@ -10,7 +10,7 @@
 //! If a and b are the same timer, its callback would wait for itself. So a timer that is dropped
 //! inside any callback while its own callback runs is only shut down and put on a list. The driver
 //! that runs its callback frees it after its batch of callbacks. A thread that puts another timer
-//! on the list may free it earlier.
+//! on the list sometimes frees it earlier.
 
 use super::arena::Arena;
 use super::frame::{self, RecheckWaits, Runs};
@@ -47,7 +47,7 @@ struct Orphan {
 unsafe impl Send for Orphan {}
 
 impl Orphans {
-    /// Takes over a node whose callback may be running.
+    /// Takes over a node whose callback is perhaps running.
     ///
     /// # Safety
     /// The node is live, and `glue` is for its type. Its timer belongs to `set` and has been shut
@@ -57,8 +57,8 @@ impl Orphans {
         nodes.push(Orphan { node, glue });
         self.any.store(true, Ordering::Relaxed);
         drop(nodes);
-        // The callback may have returned, and its driver checked this list, before the push. Then
-        // no driver would free the node.
+        // If the callback returned, and its driver checked this list, before the push, no driver
+        // would free the node.
         self.free_ended(set);
     }
 
@@ -84,7 +84,7 @@ impl Orphans {
         *nodes = running;
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
-        // Freeing counts as a callback: the closures that are freed here may drop other timers, and
+        // Freeing counts as a callback: the closures that are freed here can drop other timers, and
         // those drops must not wait for callbacks.
         let free = || ended.into_iter().for_each(|orphan| orphan.free(set));
         frame::within(&Runs::nowhere(set), 0, free);

@@ -4,7 +4,7 @@
 //!
 //! Dropping the [`Owned`] of a node frees the node, or leaves it to [`super::orphans`] if the
 //! node's own callback runs and the drop cannot wait for it. A timer in memory of the program has
-//! an `Owned`, too, but its memory is given back first: see [`super::slot`].
+//! an `Owned`, too, which gives the memory back before it is dropped: see [`super::slot`].
 
 use super::arena::Arena;
 use super::cancel_error::CancelError;
@@ -57,7 +57,7 @@ impl<L: Family<Host>> Owned<L> {
         let callback = UnsafeCell::new(callback);
         let memory = match shared.is_forked_child() {
             false => shared.arena.take(glue.layout),
-            // In a forked child, another thread may have held the arena's lock at the fork (K4: a
+            // In a forked child, another thread perhaps held the arena's lock at the fork (K4: a
             // child never waits for such a lock). So the memory comes from the general allocator.
             // It is never given back to the arena: `drop` leaks a node in a forked child.
             // SAFETY: a node has at least one cache line.
@@ -85,7 +85,7 @@ impl<L: Family<Host>> Owned<L> {
         Owned { timer }
     }
 
-    /// Shuts down a timer in memory of the program. After a success the program may use the memory
+    /// Shuts down a timer in memory of the program. After a success the program can use the memory
     /// again. Waits for a running callback like `shutdown_sync`, except inside that callback.
     ///
     /// # Safety
@@ -127,8 +127,8 @@ struct FreeMemory<'a> {
 
 impl Drop for FreeMemory<'_> {
     fn drop(&mut self) {
-        // SAFETY: `free` makes a `FreeMemory` for a node that is no longer used, and `Owned::new`
-        // took the node's memory from this arena with this layout.
+        // SAFETY: only `free` makes a `FreeMemory`, for a node that is no longer used. `Owned::new`
+        // took the memory of that node from this arena, with this layout.
         unsafe { self.arena.give_back(self.node.cast(), self.layout) }
     }
 }

@@ -12,7 +12,7 @@
 //!   itself waits for nothing.
 //!
 //! A base, and the frame of a callback on its thread's stack, identify a timer by its address. A
-//! callback may end its own timer, and another timer may then be made at that address. So
+//! callback can end its own timer, and another timer can then be made at that address. So
 //! `end_in_place` and `disarm` [detach](tickless_core::bases::Bases::detach) the callback if they
 //! are called inside it. `docs/dev/identity.md` lists where addresses are compared.
 //!
@@ -74,7 +74,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         // Many CPUs read their counter only after all earlier loads have ended. The prefetch of the
-        // timer's memory goes on while they do.
+        // timer's memory overlaps with that wait.
         prefetch_at(self.timer.as_ptr());
         self.shared().now()
     }
@@ -89,7 +89,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.timer.addr().get()
     }
 
-    /// Forgets the address, because the memory was given back. From here on, only drop the timer.
+    /// Forgets the timer's address, because its memory was given back. After this, the caller is
+    /// only allowed to drop the `Pinned`.
     pub(super) fn forget_timer(&mut self) {
         self.timer = NonNull::dangling();
     }
@@ -105,13 +106,13 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     pub(crate) fn set_label(&self, label: &'static str) {
-        // A thread may have held the labels' lock at the fork (K4: a child never waits for it).
+        // A thread perhaps held the labels' lock at the fork (K4: a child never waits for it).
         if !self.set.is_forked_child() {
             self.set.notes.label(self.address(), label);
         }
     }
 
-    /// Gives the timer the label of the future that this thread polls, if that has one.
+    /// If the future that this thread polls has a label, gives the timer that label.
     #[inline]
     pub(super) fn label_as_polled(&self) {
         if let Some(label) = notes::polled_label() {
@@ -146,7 +147,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         #[cfg(debug_assertions)]
         self.set.notes.armed(self.address(), core::panic::Location::caller());
         let label = events::are_traced().then(|| self.label());
-        // Do not access the timer after this line: its callback may have freed it.
+        // Do not access the timer after this line: its callback has perhaps freed it by then.
         let started = self.set.bases.start(self.timer(), window, now, options);
         if let Some(label) = label.filter(|_| started.is_ok()) {
             events::armed(label, window);
@@ -177,12 +178,12 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// Makes the deadline of a pending timer later by `push_out`, which takes no lock. Returns
-    /// `false`, and changes nothing, if that requires the lock.
+    /// Calls `push_out`, which makes the deadline of a pending timer later without taking a lock.
+    /// Returns `false`, without a change, if that needs the lock: the caller then uses `start`.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out_by(&self, push_out: impl FnOnce(&Self) -> bool) -> bool {
-        // While events are traced, leave the push-out to `start`, which emits an arming's event.
+        // While events are traced, leave it to `start`, which emits the event of an arming.
         let is_done = !events::are_traced() && push_out(self);
         #[cfg(debug_assertions)]
         if is_done && !self.set.is_forked_child() {
@@ -244,7 +245,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         Ok(self.found(self.shut_and_wait()?))
     }
 
-    /// Shuts the timer down and waits, unless the wait would never end.
+    /// Shuts the timer down and waits for its callback. Refuses a wait that would never end.
     fn shut_and_wait(&self) -> Result<Cancel, CancelError> {
         let mut waiting = None;
         let refuse = |occupied| self.refuse(occupied, &mut waiting);
@@ -278,7 +279,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// Counts a cancel by the state in which it found the timer, and emits its event.
+    /// Counts a cancel by the state in which it found the timer, and emits the cancel's event.
     #[inline]
     fn found(&self, found: Cancel) -> Cancel {
         self.set.count_cancel(found);
@@ -332,7 +333,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
 
     /// Ends a timer that only the caller arms and whose callback waits for nothing: cancels it and
     /// waits for its callback. Inside that callback it does not wait, but detaches the callback.
-    /// The timer may be armed again.
+    /// The caller is allowed to arm the timer again.
     #[inline]
     pub(super) fn disarm(&self) {
         if self.set.is_forked_child() {
@@ -349,7 +350,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.forget_notes(found);
     }
 
-    /// If this thread runs the timer's callback, lets that callback go on without the timer.
+    /// If this thread runs the timer's callback, detaches the callback from the timer.
     #[cold]
     fn detach_own(&self) -> bool {
         let is_own = frame::detach(self.address());
@@ -359,9 +360,9 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         is_own
     }
 
-    /// Removes the timer's notes, because another timer may get its address, and only then emits
-    /// the event of the cancel: if the subscriber panics, the notes are gone already. A timer that
-    /// has fired was not cancelled.
+    /// Removes the timer's notes, because another timer can get its address, and then emits the
+    /// event of the cancel. In this order, a subscriber that panics leaves no notes behind. A timer
+    /// that was found idle or running was not cancelled, and emits no event.
     #[inline]
     fn forget_notes(&self, found: Cancel) {
         let label = self.set.notes.forget(self.address());

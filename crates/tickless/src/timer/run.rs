@@ -40,20 +40,20 @@ impl expiry::Batch<Host> for Batch<'_> {
         let frame = Frame::new(&self.runs, firing.timer.addr().get());
         // Not `frame::within`: the compiler does not inline its closure here, which costs 20
         // instructions.
-        // SAFETY: dropped below, or when this function unwinds.
+        // SAFETY: `entered` is dropped below, or when this function unwinds.
         let entered = unsafe { frame.enter() };
         if shared.counters.times {
             call_timed(shared, firing, &mut fired);
         } else {
             call(shared, firing, &mut fired);
         }
-        // Do not restart a timer whose callback was detached: it has ended, and another timer may
-        // be at its address by now (X4).
+        // Do not restart a timer whose callback was detached: it has ended, and another timer is
+        // perhaps at its address by now (X4).
         if fired.asked().is_some() && frame::is_detached() {
             fired.stop();
         }
         drop(entered);
-        // The window of time in which the timer fires next is only copied for a restart.
+        // Copy the window (when the timer fires next) only if the timer is restarted.
         fired.asked().map_or(CallbackResult::Done, CallbackResult::Restart)
     }
 
@@ -85,9 +85,9 @@ fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
             return;
         }
     }
-    // SAFETY: this is a live node with the functions for its type. It lives until the callback has
-    // returned: its owner waits for that, or leaves the node to the orphans. Or the owner detaches
-    // this callback, after which nothing here uses the address.
+    // SAFETY: `firing` contains a live node and the functions for its type. The node lives until
+    // the callback has returned: its owner waits for that, or leaves the node to the orphans. Or
+    // the owner detaches this callback, after which nothing in this function uses the address.
     let call = || unsafe { (firing.task.call)(firing.timer, fired) };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
         fired.stop();

@@ -41,8 +41,8 @@ pub(crate) struct Shared {
     pub(super) wakeup: Wakeup,
     threads: Mutex<Vec<Worker>>,
     pub(super) stop: AtomicBool,
-    /// Which places in their periods are taken by periodic timers. Locked when such a timer is
-    /// started or stopped, and not when it fires.
+    /// The phases, the places within a period at which periodic timers fire, that are in use.
+    /// Locked when such a timer is started or stopped, and not when it fires.
     phases: Mutex<Phases>,
     pub(crate) clock_timers: ClockTimers,
     /// The process that created the set. Only in this process do its timers fire.
@@ -119,7 +119,7 @@ impl Keeper for Shared {
 
 impl Shared {
     /// Returns whether this process is a forked child of the one that created the set: it has no
-    /// driver threads, and may have inherited held locks.
+    /// driver threads, and has perhaps inherited held locks.
     #[inline]
     pub(crate) fn is_forked_child(&self) -> bool {
         !self.process.is_this()
@@ -130,13 +130,13 @@ impl Shared {
         self.bases.platform().clock.now()
     }
 
-    /// Returns the number of the CPU that the caller runs on, which may be out of date at once.
+    /// Returns the number of the CPU on which the caller runs. The caller can be moved at any time.
     #[inline]
     pub(crate) fn cpu(&self) -> usize {
         self.bases.platform().cpus.current().number()
     }
 
-    /// Returns the time if that takes no system call.
+    /// Returns the current time if the clock can be read without a system call.
     #[inline]
     pub(crate) fn try_now(&self) -> Option<Ns> {
         self.bases.platform().clock.try_now()
@@ -165,12 +165,12 @@ impl Shared {
     }
 
     /// Counts and reports the panic of a callback. Call it while the thread still counts as inside
-    /// that callback: the reporter may drop the timer, which must not wait for the callback.
+    /// that callback: the reporter can drop the timer, which must not wait for the callback.
     #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
         if let Some(report) = &self.on_panic {
-            // The reporter may panic, too, and the driver must survive that.
+            // The reporter can panic, too, and the driver must survive that.
             if let Err(own) = catch_unwind(AssertUnwindSafe(|| report(payload.as_ref()))) {
                 discard(own);
             }
@@ -178,7 +178,7 @@ impl Shared {
         discard(payload);
     }
 
-    /// Returns the name for one of the set's threads. The system keeps 15 bytes of it.
+    /// Returns the name for one of the set's threads. The system keeps only its first 15 bytes.
     pub(crate) fn thread_name(&self, kind: &str, base: Option<CpuId>) -> String {
         match (self.set, base) {
             (0, None) => kind.into(),
@@ -318,13 +318,13 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// Called for the last user of a closed set: stops the drivers and drops the set's state.
+    /// Called when the last user of a closed set is dropped: stops the drivers and drops the state.
     #[cold]
     fn end(&mut self) {
         if self.is_forked_child() {
-            // A forked child has no drivers to join. Another thread may have held any lock of the
-            // set at the fork, and left the state under it half changed. So nothing is freed (K4: a
-            // child frees nothing of its parent's sets).
+            // A forked child has no drivers to join. At the fork, another thread perhaps held a
+            // lock of the set, and had changed only half of the state under that lock. So nothing
+            // is freed (K4: a child frees nothing of its parent's sets).
             return;
         }
         self.end_drivers();
@@ -334,13 +334,13 @@ impl Handle {
 }
 
 impl Shared {
-    /// Locks the set's phases. Not for a forked child, where the lock may be held forever.
+    /// Locks the set's phases. Not allowed in a forked child, where the lock can be held forever.
     pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
         locked(&self.phases)
     }
 
-    /// Starts a driver thread and adds it to the set, unless the set has ended: the end has joined
-    /// all driver threads, and would miss this one.
+    /// Starts a driver thread and adds it to the set. If the set has ended, starts nothing: the end
+    /// of the set joins all driver threads, and would miss this one.
     pub(crate) fn add_driver(&self, start: impl FnOnce() -> io::Result<Worker>) -> io::Result<()> {
         let mut threads = locked(&self.threads);
         if !self.is_stopped() {
@@ -349,7 +349,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Detaches the calling thread: otherwise the system keeps its stack until the set ends.
+    /// Detaches the calling thread, which is ending, to let the system free its stack.
     pub(crate) fn detach_this_thread(&self) {
         locked(&self.threads).retain(|worker| !worker.is_this_thread());
     }
@@ -368,8 +368,8 @@ impl Shared {
             starter.call();
         }
         self.clock_timers.end_watching();
-        // A callback must not wait for the driver that runs it, nor for another one, whose callback
-        // may wait for this one. The drivers end when their current callbacks have returned.
+        // A callback must not wait for its own driver, nor for another, whose callback perhaps
+        // waits for this one. The drivers end when their current callbacks have returned.
         let can_wait = !frame::is_in_callback();
         let threads = std::mem::take(&mut *locked(&self.threads));
         for thread in threads {

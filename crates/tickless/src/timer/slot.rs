@@ -1,7 +1,7 @@
 //! Timers in memory that the caller provides.
 //!
-//! A [`Slot`] holds a timer and its callback, which is `Copy`: a copy of it is called, so the slot
-//! may be freed while the callback runs. `give_back` waits for a running callback. Inside that
+//! A [`Slot`] holds a timer and its callback, which is `Copy`. The library calls a copy, so the
+//! slot can be freed while the callback runs. `give_back` waits for a running callback. Inside that
 //! callback it does not wait, but [detaches](Pinned::end_in_place) the callback.
 
 use super::fired::Fired;
@@ -37,7 +37,7 @@ impl<L: Family<Host>, F: Callback> Embedded<L, F> {
     /// `node` is a live slot of this type.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
         // SAFETY: the caller promises a live slot, whose callback never changes. The copy is
-        // called, because the callback may free the slot.
+        // called, because the callback can free the slot.
         let callback = unsafe { (*node.cast::<Slot<L, F>>().as_ptr()).callback };
         callback.call(fired);
     }
@@ -46,10 +46,10 @@ impl<L: Family<Host>, F: Callback> Embedded<L, F> {
 /// Makes a timer in a slot, and returns its owner.
 ///
 /// # Safety
-/// - The caller may write the slot. The slot stays valid, does not move, and is not used in any
-///   other way until `give_back` of the returned owner has succeeded.
+/// - The caller is allowed to write the slot. The slot stays valid, does not move, and is not used
+///   in any other way until `give_back` of the returned owner has succeeded.
 /// - `give_back` is called before the owner is dropped.
-/// - The callback may be called from any thread.
+/// - It is sound to call the callback on any thread.
 pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
     slot: NonNull<Slot<L, F>>,
     shared: &Handle,

@@ -1,7 +1,7 @@
 //! Access to a future's waker: the protocol between its task and the driver that fires its timer.
 //!
-//! Generic over the atomic byte, so that model checkers can run this file with their own. The task
-//! writes the waker, and the driver takes it out:
+//! Generic over the atomic byte, to let model checkers run this file with a byte of their own. The
+//! task writes the waker, and the driver takes it out:
 //!
 //! | task | driver |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | writes the waker | takes the waker, unless the state was `REGISTERING` |
 //! | state becomes `WAITING`, unless it is `FIRED` by now: the task is ready | |
 //!
-//! A task may push out its timer without a lock: the timer stays armed, ahead of its deadline.
+//! A task can push out its timer without a lock: the timer stays armed, ahead of its deadline.
 //!
 //! | task | driver, when the timer expires |
 //! |---|---|
@@ -20,9 +20,9 @@
 use core::mem::forget;
 use core::sync::atomic::Ordering;
 
-/// Only the driver may access the waker, once, when the timer fires.
+/// Only the driver is allowed to access the waker, once, when the timer fires.
 const WAITING: u8 = 0;
-/// Only the task may access the waker.
+/// Only the task is allowed to access the waker.
 const REGISTERING: u8 = 1;
 const FIRED: u8 = 2;
 
@@ -49,23 +49,24 @@ impl<B: Byte> Turns<B> {
         self.0.load(Ordering::Acquire) == FIRED
     }
 
-    /// Marks the timer as fired. Only the task may call this, while the timer is not armed.
+    /// Marks the timer as fired. Only the task calls this, while the timer is not armed.
     #[inline]
     pub fn set_fired(&self) {
         // Release: pairs with the Acquire in `has_fired`.
         self.0.store(FIRED, Ordering::Release);
     }
 
-    /// Marks the timer as not fired. Only the task may call this, while the timer is not armed.
+    /// Marks the timer as not fired. Only the task calls this, while the timer is not armed.
     #[inline]
     pub fn reset(&self) {
         // Relaxed: arming the timer publishes this to its driver.
         self.0.store(WAITING, Ordering::Relaxed);
     }
 
-    /// Calls `write`, which may access the waker, and must store a new one. Returns `false` if the
-    /// timer has fired: then the task is ready. Only the task may call this. If the timer fires
-    /// during a call of `write` that panics, the task's next poll finds that the timer has fired.
+    /// Calls `write`, which is allowed to access the waker, and must store a new one. Returns
+    /// `false` if the timer has fired: then the task is ready. Only the task calls this. If the
+    /// timer fires during a call of `write` that panics, the task's next poll finds that the timer
+    /// has fired.
     #[inline]
     pub fn register(&self, write: impl FnOnce()) -> bool {
         // Acquire: pairs with the Release in `fire`. A task that finds `FIRED` here is ready.
@@ -86,9 +87,9 @@ impl<B: Byte> Turns<B> {
         self.0.replace(REGISTERING, WAITING, success, failure)
     }
 
-    /// Marks the timer as fired. Then calls `take`, which may access the waker, unless the task is
-    /// registering: `register` then returns `false`. Only the driver may call this, once for each
-    /// arming.
+    /// Marks the timer as fired. Then calls `take`, which is allowed to access the waker, unless
+    /// the task is registering a waker: then `register` returns `false`, and the task is ready.
+    /// Only the driver calls this, once for each arming.
     #[inline]
     pub fn fire<T>(&self, take: impl FnOnce() -> T) -> Option<T> {
         // AcqRel: Acquire, to see the waker that `register` stored. Release, for the Acquire in
@@ -97,7 +98,7 @@ impl<B: Byte> Turns<B> {
     }
 }
 
-/// Ends the registration if writing the waker panics, so that the task may register again.
+/// If writing the waker panics, ends the registration, to let the task register again.
 struct Registering<'a, B: Byte>(&'a Turns<B>);
 
 impl<B: Byte> Drop for Registering<'_, B> {
@@ -106,8 +107,8 @@ impl<B: Byte> Drop for Registering<'_, B> {
     }
 }
 
-/// By how much a pending timer is armed ahead of its deadline, because the task has pushed it out.
-/// The caller chooses the unit.
+/// By how much a pending timer is armed ahead of its deadline, because the task has moved the
+/// deadline to a later time without rearming the timer. The caller chooses the unit.
 #[derive(Debug)]
 pub struct Lead<B>(B);
 
@@ -121,19 +122,19 @@ impl<B: Byte> Lead<B> {
 
     #[inline]
     pub fn get(&self) -> u8 {
-        // Relaxed: `replace` finds out whether the driver has changed this since.
+        // Relaxed: `replace` finds out whether the driver has changed the lead since.
         self.0.load(Ordering::Relaxed)
     }
 
     /// Changes the lead. Returns `false` if it is not `current` any more, because the driver has
-    /// changed it. Only the task may call this. To raise the lead, it writes the deadline first.
+    /// changed it. Only the task calls this. To raise the lead, it writes the deadline first.
     #[inline]
     pub fn replace(&self, current: u8, new: u8) -> bool {
         // Release: pairs with the Acquire in `close`, after which the driver reads the deadline.
         self.0.replace(current, new, Ordering::Release, Ordering::Relaxed)
     }
 
-    /// Sets the lead to zero. Only the task may call this, while the timer is not armed.
+    /// Sets the lead to zero. Only the task calls this, while the timer is not armed.
     #[inline]
     pub fn reset(&self) {
         // Relaxed: arming the timer publishes this to its driver.
@@ -142,11 +143,11 @@ impl<B: Byte> Lead<B> {
 
     /// Closes the lead, so that the task cannot push out the timer, and returns `true`. If the task
     /// has pushed it out, sets the lead to zero instead, and returns `false`: the driver must read
-    /// the deadline and rearm the timer for it. Only the driver may call this.
+    /// the deadline and rearm the timer for it. Only the driver calls this.
     #[inline]
     pub fn close(&self) -> bool {
-        // Acquire: pairs with the Release in `replace`. Both are changes of the byte, so the driver
-        // cannot overwrite a lead without reading the deadline that belongs to it.
+        // Acquire: pairs with the Release in `replace`. Both functions change the byte atomically,
+        // so the driver cannot overwrite a lead without reading the deadline that belongs to it.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         self.0.replace(0, Self::CLOSED, success, failure) || {
             self.0.swap(0, Ordering::Acquire);

@@ -1,7 +1,7 @@
 //! Counts the users of a set of timers, to find out when the last one is gone: in a counter for
 //! each CPU while the set is open, in one counter afterwards.
 //!
-//! Generic over the atomic word, so that model checkers run this file. A timer may be made on one
+//! Generic over the atomic word, so that model checkers run this file. A timer can be made on one
 //! CPU and dropped on another, so only the sum over all CPUs is the number of users. After the last
 //! [`Timers`](crate::Timers) has been dropped, the set ends when the sum reaches zero. The thread
 //! that drops that last one closes the counts:
@@ -21,13 +21,13 @@ use tickless_core::platform::{Ordering, Word};
 const CLOSED: u64 = 1;
 /// What one user adds to a CPU's count, above the bit `CLOSED`.
 const USER: u64 = 2;
-/// Larger than the number of users can become. Contained in `all` while the set is open, so that no
-/// thread finds `all` zero.
+/// Added to `all` while the set is open, to keep threads from finding `all` zero. Larger than the
+/// number of users can become.
 const OPEN: u64 = 1 << 62;
 
 #[derive(Debug)]
 pub struct Users<W> {
-    /// One count for each CPU, rounded up to a power of two; empty for a set that never ends.
+    /// A count for each CPU, or more, up to a power of two. Empty for a set that never ends.
     by_cpu: Box<[Line<W>]>,
     /// [`OPEN`] while the set is open; afterwards the number of users.
     all: W,
@@ -70,8 +70,8 @@ impl<W: Word> Users<W> {
 
     #[cold]
     fn remove_from_all(&self) -> bool {
-        // AcqRel: Release, so that the thread that ends the set sees everything that was done
-        // through this user. Acquire, so that the thread that removes the last user sees it.
+        // AcqRel: the Release publishes what was done through this user. The Acquire lets the
+        // thread that removes the last user, and ends the set, see what was done through all users.
         self.all.add(1u64.wrapping_neg(), Ordering::AcqRel) == 1
     }
 
@@ -108,7 +108,7 @@ impl<W: Word> Users<W> {
     }
 }
 
-/// Converts a sum of CPU counts to the number of users, which may be negative.
+/// Converts a sum of CPU counts to the number of users, which can be negative.
 fn users_in(counts: u64) -> u64 {
     (counts as i64 / USER as i64) as u64
 }

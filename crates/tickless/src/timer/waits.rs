@@ -1,7 +1,7 @@
 //! The wait graph: which thread waits for which callback or lock, to detect deadlocks.
 //!
 //! A thread that is about to sleep in a synchronous cancel enters its wait into one table, and then
-//! follows the waits: the thread that runs the callback may itself wait for another callback, or
+//! follows the waits: the thread that runs the callback can itself wait for another callback, or
 //! for a [`CallbackLock`](crate::callback::CallbackLock). If they lead back to the caller, its wait
 //! is refused (X6). The thread whose wait closes a circle finds it, because all threads enter and
 //! follow under one mutex. A wait for a lock cannot be refused. A thread that enters one makes the
@@ -32,7 +32,7 @@ pub enum Goal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder(NonNull<AtomicU64>);
 
-// SAFETY: it points to an atomic, which any thread may read while it exists.
+// SAFETY: it points to an atomic, which any thread can read while it exists.
 unsafe impl Send for Holder {}
 
 impl Holder {
@@ -44,7 +44,7 @@ impl Holder {
         Holder(NonNull::from(holder))
     }
 
-    /// Call this only while the `Holder` is in the table of waits.
+    /// Returns the holding thread. Call this only while the `Holder` is in the table of waits.
     fn thread(self) -> u64 {
         // SAFETY: `new` requires that the word is valid while the `Holder` is in the table, and
         // every caller has found the `Holder` in the table, under the table's mutex.
@@ -105,7 +105,7 @@ fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
     let mine = waits.iter().find(|wait| wait.thread == thread)?;
     let mut goal = mine.goal;
     // Each step goes to the wait of another thread. The number of steps is limited, because the
-    // waits may lead into a circle of other threads. This thread can ignore such a circle: the
+    // waits can lead into a circle of other threads. This thread can ignore such a circle: the
     // thread that closed it is about to remove its wait.
     for _ in 0..=waits.len() {
         let next = match goal {

@@ -1,10 +1,10 @@
 //! The wakers that a driver collects while it runs a batch of callbacks, to call them later.
 //!
-//! A waker runs code of the program, which may wait for a lock, or drop any future. So a driver
+//! A waker runs code of the program, which can wait for a lock, or drop any future. So a driver
 //! calls wakers only between two callbacks, when it has collected [`FULL`] of them, and after the
 //! batch (K2: no drop waits for a waker). Each batch has its own list on its thread's stack,
 //! because a callback that advances a virtual clock runs a batch of other timers. A thread-local
-//! would not work while the thread's thread-locals are being destroyed.
+//! list would not work while a thread that ends destroys its thread-locals.
 
 use crate::platform::worker;
 use core::task::Waker;

@@ -59,7 +59,7 @@ impl RuntimeClock {
         clock
     }
 
-    /// Returns the time. The caller must be in the runtime. Also checks whether it was paused.
+    /// Returns the time. Also checks whether the clock was paused. The caller is in the runtime.
     pub(super) fn now_here(&self) -> Ns {
         if !self.can_pause || self.has_ended() {
             return self.now();

@@ -2,14 +2,15 @@
 //!
 //! When the timerfd expires, the reactor wakes an [`Event`], which fires the due timers at once, as
 //! tokio fires its own: on the worker that waited in the reactor, before it takes up tasks. The
-//! tasks that they wake are in that worker's queue, and the worker wakes another one at most once
-//! for all of them. A task would be scheduled first, and would wake a worker while it wakes others.
+//! tasks of these timers then are in that worker's queue, and the worker wakes at most one other
+//! worker for all of them. A task that fired the timers would first have to be scheduled, and would
+//! wake a worker while it wakes the other tasks.
 //!
-//! If the program has chosen a sleep of tokio's as the event device, the reactor wakes the `Event`
-//! when it ends. A thread that arms an earlier timer wakes the task, which resets the sleep.
+//! If the program has chosen tokio's sleep as the event device, the reactor wakes the `Event` when
+//! that sleep ends. A thread that arms an earlier timer wakes the task, to reset the sleep.
 //!
 //! The task owns the timers, so they end with the runtime. While the program moves the runtime's
-//! clock, it also fires them.
+//! clock, the task also fires the timers.
 
 use super::RuntimeTimers;
 use super::clock::RuntimeClock;
@@ -38,7 +39,7 @@ pub(super) struct Driver {
     state: Mutex<State>,
     /// The requests to fire timers since a thread began to serve them; zero while no thread does.
     requests: AtomicU64,
-    /// Whether timers are so late that they are fired before the reactor has seen their expiry.
+    /// Whether `fire_late` wants timers fired although the reactor has reported no expiry.
     pub(super) are_late: AtomicBool,
     /// A timerfd for the next deadline; `None` if a sleep of tokio's was used from the start.
     #[cfg(linux_platform)]
@@ -126,8 +127,8 @@ impl RuntimeTimers {
             if has_expired || self.driver.are_late.swap(false, Ordering::Relaxed) {
                 state.driver.run_and_rearm();
             }
-            // Record the deadline that is waited for: if the clock is paused later, a thread that
-            // arms a timer for an earlier time wakes the task.
+            // Record the deadline for which the reactor waits. If the clock is paused later, a
+            // thread that arms a timer for an earlier time wakes the task.
             state.driver.next_event();
         });
     }
@@ -156,11 +157,11 @@ impl State {
 }
 
 impl Driver {
-    /// Calls the closure `run`. If another call of this function is in progress, on another thread
-    /// or around this one, that call calls its own closure again instead.
+    /// Calls the closure `run`. If a call of this function is in progress already, on any thread,
+    /// only makes that call run its own closure once more.
     fn run(&self, mut run: impl FnMut(&mut State)) {
         let mut seen = 1;
-        // Release: pairs with the Acquire below, so that the other call sees why it runs again.
+        // Release: pairs with the Acquire below, so the other call sees what this thread has done.
         if self.requests.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }
@@ -211,7 +212,7 @@ impl Future for Owner {
             // Timers fire in this task, where tests on a paused clock expect it.
             self.timers.driver.run(|state| state.run_in_sleep(cx.waker()));
         } else {
-            // The first poll, or a thread has armed an earlier timer than the sleep waits for.
+            // This is the first poll, or an armed timer is due before the sleep ends.
             self.timers.fire(&self.event);
         }
         Poll::Pending

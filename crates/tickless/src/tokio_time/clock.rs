@@ -9,8 +9,8 @@ use std::time::Duration;
 ///
 /// # Panics
 ///
-/// If the thread is in no runtime, or the clock is already stopped, as a virtual clock that the
-/// thread has entered is, or the runtime has several threads, as in tokio.
+/// If the thread is in no runtime, or in one of several threads, or if the clock is already
+/// stopped, as in tokio. A virtual clock that the thread has entered counts as stopped.
 #[track_caller]
 pub fn pause() {
     assert!(tokio_runtime::entered().is_none(), "time is already frozen");
@@ -18,7 +18,7 @@ pub fn pause() {
     tokio_runtime::clock_was_paused();
 }
 
-/// Makes the clock that [`pause`] stops run with real time.
+/// Lets the clock that [`pause`] has stopped run with real time again.
 ///
 /// # Panics
 ///

@@ -59,7 +59,7 @@ where
         Err(error) => panic!("the runtime cannot be started: {error}"),
     };
     let task = {
-        // A task that panics waits for this lock.
+        // A task that panics waits for this lock, to find the handle in its place.
         let mut handle = locked(&handle);
         let task = runtime.spawn(test(time));
         *handle = Some(task.abort_handle());
@@ -112,18 +112,18 @@ enum Step {
     None,
     /// A worker advances the clock.
     Running,
-    /// A worker advances the clock, and the last of the other workers has begun to wait. That one
-    /// may have armed a timer which this advance does not see.
+    /// A worker advances the clock, and the last of the other workers has begun to wait. That last
+    /// one has perhaps armed a timer which this advance does not see.
     Missed,
-    /// The step may have woken tasks, and a task that does nothing is queued behind them.
+    /// The step has perhaps woken tasks. A task that ends this state is queued behind them.
     Settling,
 }
 
 /// Called by a worker that has found no task to run. If it is the last one, it advances the clock.
 ///
-/// A step wakes tasks while other workers are about to wait that looked for tasks before the step.
-/// So none of them may make the next step until a task that is queued behind the woken ones has
-/// run: its worker looks for further tasks before it waits.
+/// After a step, other workers perhaps begin to wait although the step has woken tasks: they looked
+/// for tasks before the step. They must not make the next step until the task that is queued behind
+/// the woken ones has run: the worker that runs it looks for further tasks before it waits.
 fn park(all: &Arc<Mutex<Workers>>, workers: usize, clock: &VirtualTime) {
     let mut state = locked(all);
     state.waiting += 1;

@@ -59,7 +59,7 @@ impl Sleep {
         Instant(self.inner.deadline())
     }
 
-    /// Returns `true` if the sleep's timer has fired. The task may not have been woken yet.
+    /// Returns `true` if the sleep's timer has fired. Perhaps the task has not been woken yet.
     pub fn is_elapsed(&self) -> bool {
         self.inner.is_elapsed()
     }

@@ -23,7 +23,7 @@ pin_project! {
 /// The future is polled before the clock is read, so a future that is ready never elapses.
 ///
 /// Inside a [`deadline_scope`](crate::future::deadline_scope) with an earlier deadline, as from
-/// `timers().deadline_scope`, it ends then, which tokio's error type does not show.
+/// `timers().deadline_scope`, the timeout ends then. Tokio's error type does not show that.
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     let future = future.into_future();

@@ -33,7 +33,7 @@ struct State {
     /// The thread that advances the clock to the next expiry because no thread is busy.
     stepping: Option<u64>,
     /// Whether another thread has asked for a step since the stepping thread began one. The asking
-    /// thread may have armed a timer that the step does not see.
+    /// thread has perhaps armed a timer that the step does not see.
     missed: bool,
 }
 
@@ -64,7 +64,7 @@ impl VirtualTime {
     /// and a future such as `limiter.acquire(1)`. In both, it becomes busy at the moment its timer
     /// fires. A thread that blocks in another way, such as
     /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire), does not: by the
-    /// time it runs, the clock may have advanced further.
+    /// time it runs, the clock has perhaps advanced further.
     pub fn busy(&self) -> Busy {
         self.become_busy();
         Busy { time: self.clone(), counts: true }
@@ -83,8 +83,8 @@ impl VirtualTime {
     /// `on_thread_park`.
     ///
     /// Also returns `false`, without waiting, if another thread is advancing the clock. If that
-    /// thread fires no timer, it checks again for one that the caller may have armed. If it fires
-    /// one, an executor of several threads calls this again when the woken tasks have run.
+    /// thread fires no timer, it checks again for one that the caller has perhaps armed. If it
+    /// fires one, an executor of several threads calls this again when the woken tasks have run.
     ///
     /// An executor of several threads calls this only while all of them wait, and none has a task
     /// to run: the clock does not know of tasks that were woken. For tokio,
@@ -100,7 +100,7 @@ impl VirtualTime {
     ///
     /// A future that waits for something other than time does not stop the clock: wrap it in
     /// [`outside`](VirtualTime::outside). If no timer is pending, this waits until the future is
-    /// woken. If several threads call this, the clock advances when all of them wait. Calls may be
+    /// woken. If several threads call this, the clock advances when all of them wait. Calls can be
     /// nested.
     ///
     /// # Panics
@@ -130,9 +130,9 @@ impl VirtualTime {
     /// [`busy`](VirtualTime::busy) guard during setup.
     ///
     /// Dropping the guard waits until the thread has ended, and so for a callback that it is
-    /// running. If the thread is running wakers of tasks, which may need a lock of the caller, the
-    /// drop does not wait: after the wakers have returned, the thread fires the remaining timers of
-    /// that instant and ends.
+    /// running. If the thread is running wakers of tasks, which perhaps need a lock of the caller,
+    /// the drop does not wait: after the wakers have returned, the thread fires the remaining
+    /// timers of that instant and ends.
     ///
     /// # Panics
     ///
@@ -182,15 +182,15 @@ impl VirtualTime {
         self.refuse_in_child();
         let me = waits::this_thread();
         let mut state = self.inner.work.state();
-        // In a callback, do not wait: the thread that advances the clock may be waiting for that
-        // callback to return.
+        // In a callback, do not wait: the thread that advances the clock is perhaps waiting for
+        // that callback to return.
         while state.stepping.is_some_and(|thread| thread != me) && !frame::is_in_callback() {
             state = self.inner.work.wait(state);
         }
         state.busy += 1;
     }
 
-    /// Ends a time of being busy, so that the clock may advance.
+    /// Ends one thread's time of being busy. Without busy threads, the clock can advance.
     fn leave(&self) {
         if self.is_forked_child() {
             return;

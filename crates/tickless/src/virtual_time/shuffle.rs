@@ -1,6 +1,6 @@
 //! Fires timers of equal expiry in a random order.
 //!
-//! On a machine with several CPUs, timers of equal expiry may be on several bases, which fire them
+//! On a machine with several CPUs, timers of equal expiry can be on several bases, which fire them
 //! in no fixed order. To simulate that, each timer is armed on a random one of several bases, as if
 //! another CPU had armed it, and the bases fire in a random order at each instant.
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tickless_core::time::Instant;
 
-/// Two timers get the same base, and so fire in order, with a probability of one in 16.
+/// The number of bases. Two timers get the same base, and so fire in order, once in 16 times.
 const BASES: u16 = 16;
 
 #[derive(Debug)]
@@ -27,8 +27,8 @@ impl VirtualTime {
     /// Creates a virtual time that breaks ties at random: the seed decides the order in which
     /// timers of equal expiry fire. Timers that are pinned to one base keep their relative order.
     ///
-    /// If a thread panics while it holds the result, the seed is printed to standard error, to
-    /// reproduce the order. A seed reproduces a run only if a single thread uses the timers.
+    /// If a thread panics while it holds the returned value, the seed is printed to standard error,
+    /// to reproduce the order. A seed reproduces a run only if a single thread uses the timers.
     pub fn shuffled_with_seed(seed: u64) -> VirtualTime {
         let builder = Timers::builder().bases(BASES);
         VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))

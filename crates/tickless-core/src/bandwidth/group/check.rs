@@ -16,7 +16,7 @@ impl Group {
         if lent != self.lent {
             return Err(BrokenInvariant("bandwidth group: the sum of the balances is wrong"));
         }
-        // With an empty pool a group may hold more than its capacity, as members keep refunds.
+        // If the pool is empty, amounts given back to members can make up more than the capacity.
         if self.pool > 0 && self.held() > self.capacity() {
             return Err(BrokenInvariant("bandwidth group: it holds more than its capacity"));
         }

@@ -34,8 +34,8 @@ impl Group {
         Some(id)
     }
 
-    /// Returns when the next batch may be released; `None` if no member waits, or the pool is empty
-    /// until the next refill.
+    /// Returns the time of the next release, or zero if it can be now. `None` if no member waits,
+    /// or the pool is empty until the next refill.
     pub fn next_release(&self) -> Option<Ns> {
         let has_more = self.waiting() > 0 && self.pool > 0;
         has_more.then_some(if self.batch_left == 0 { self.batch_at } else { Ns::ZERO })
@@ -53,8 +53,8 @@ impl Group {
         }
     }
 
-    /// Removes the members that have left the group from its queue, once they are the majority. So
-    /// a sweep costs at most two steps for each member that has left.
+    /// Removes the members that have left the group from the queue, once they outnumber the members
+    /// that wait. So the sweeps cost at most two steps for each member that has left.
     pub(super) fn sweep(&mut self) {
         if self.stale > self.waiting() {
             let members = &self.members;

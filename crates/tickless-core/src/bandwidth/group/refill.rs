@@ -10,19 +10,19 @@ impl Group {
         self.next
     }
 
-    /// Returns whether a refill would change nothing. Then the refill timer may stop for now.
+    /// Returns whether a refill would change nothing. If so, the caller can stop the refill timer.
     pub fn is_idle(&self) -> bool {
         self.held() >= self.capacity() && self.waiting() == 0
     }
 
-    /// Adds the quota of the periods that have passed until `now`, and returns how many these are.
+    /// Adds the quota of the periods that have passed until `now`. Returns the number of periods.
     /// Call it from the periodic timer, and before a member asks while that timer is stopped.
-    /// Afterwards, call [`pop_released`](Group::pop_released): it may release waiting members.
+    /// Afterwards, call [`pop_released`](Group::pop_released): it can release waiting members.
     pub fn refill(&mut self, now: Ns) -> u64 {
         if now < self.next {
             return 0;
         }
-        // An idle group has no refill timer that could have missed a period.
+        // While the group is idle its refill timer is stopped, so that no period is missed.
         let had_timer = !self.is_idle();
         let periods = pass_refills(&mut self.next, self.settings.period, now);
         self.bring(u128::from(periods) * u128::from(self.settings.quota));
@@ -34,7 +34,7 @@ impl Group {
         periods
     }
 
-    /// The largest amount that the group may hold.
+    /// The largest amount that the group can hold.
     pub(super) fn capacity(&self) -> i128 {
         i128::from(self.settings.most())
     }

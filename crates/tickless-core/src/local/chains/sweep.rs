@@ -1,11 +1,11 @@
-//! Allocation of chunks of slot numbers, and merging of those with many holes: bounds the garbage.
+//! Allocates chunks of slot numbers, and merges those with many holes, to limit the memory.
 //!
-//! Removing a slot number from a chain leaves a hole, so that no other number moves. A chunk that
-//! has only holes is freed at once. Each allocation of a chunk also examines the next [`SWEPT`]
-//! chunks in memory, and merges a chunk with its successor if they hold at most [`MERGED_MAX`]
-//! numbers together. If no free chunk is left in the room that was reserved, all chunks are
-//! examined. After that any two neighbours hold more than `MERGED_MAX` numbers together, so that a
-//! chunk of the reserved room is free: putting a number into a chain never allocates memory.
+//! Removing a slot number from a chain leaves a hole, and moves no other number. A chunk that has
+//! only holes is freed at once. Unless chunks are well filled, each allocation also examines the
+//! next [`SWEPT`] chunks in memory, and merges a chunk with its successor if they hold at most
+//! [`MERGED_MAX`] numbers together. If no free chunk is left in the reserved room, all chunks are
+//! examined. After that any two neighbours hold more than `MERGED_MAX` numbers together, and so a
+//! chunk of the reserved room is free: putting a number into a chain never allocates.
 
 use super::chunk::{COUNT_MASK, Chunk, NEXT, PER_CHUNK, PREV};
 use super::{Chains, MERGED_MAX, NO_CHUNK};
@@ -15,7 +15,7 @@ use crate::local::table::{NO_SLOT, Records};
 const SPARSE_MAX: u32 = PER_CHUNK - 1;
 /// If chunks hold at least this many slot numbers on average, none is examined for merging.
 const DENSE: usize = 9;
-/// Whenever a chunk is allocated, this many chunks are examined for merging.
+/// How many chunks an allocation checks, to merge each that has many holes with its successor.
 const SWEPT: usize = 4;
 
 impl Chains {
@@ -43,7 +43,7 @@ impl Chains {
         }
     }
 
-    /// Merges the next chunk in turn with its neighbours while their slot numbers fit into one.
+    /// Merges the next chunk in turn with its successors while their slot numbers fit into one.
     fn sweep_one(&mut self, records: &mut Records) {
         let number = self.sweep;
         self.sweep = (number + 1) % self.chunks.len() as u32;

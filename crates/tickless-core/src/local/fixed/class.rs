@@ -8,8 +8,8 @@ use core::time::Duration;
 /// The duration of a class is divided into this many spans. Timers that are started within one span
 /// share a chain.
 const SPANS_OF_DURATION: u64 = 32;
-/// The most spans that the duration of a class may cover after it has grown: fewer than [`SPANS`],
-/// to leave chains for timers that are started before the timers of the oldest span have fired.
+/// The most spans that a class's duration can cover after it has grown: fewer than [`SPANS`], to
+/// leave chains for timers that are started before the timers of the oldest span have fired.
 const SPANS_OF_DURATION_MAX: u64 = SPANS as u64 - 8;
 const CLASSES_MAX: usize = 1 << 16;
 
@@ -26,7 +26,7 @@ pub(super) struct ClassState {
     pub(super) scaled: Ns,
     /// The length of its spans in nanoseconds.
     pub(super) span: u64,
-    /// The first span that may have timers.
+    /// The first span that can have timers.
     pub(super) first: u64,
     /// The earliest start time of the timers that were started before the first span but are on its
     /// chain: they had come due before the duration was increased. [`Ns::NEVER`] if there are none.
@@ -46,9 +46,9 @@ impl ClassState {
             && self.scaled.0 / self.span <= SPANS_OF_DURATION_MAX
     }
 
-    /// Changes the length of the spans of start times if it does not suit the duration. Call it
-    /// only while no span has timers. Timers that are put into spans afterwards were started at
-    /// `oldest` or later.
+    /// If the length of the spans of start times does not suit the duration, changes it. In this
+    /// case no span must have timers, and timers that are put into spans afterwards must have been
+    /// started at `oldest` or later.
     pub(super) fn fit_spans(&mut self, oldest: Ns) {
         if !self.spans_fit() {
             self.span = self.span_for_duration();
@@ -67,8 +67,8 @@ impl ClassState {
     }
 }
 
-/// Returns a duration times a factor, rounded up so that no timer fires early. The result is exact;
-/// a multiplication in `f64` would be inexact for durations beyond 104 days.
+/// Returns a duration times a factor, rounded up so that no timer fires early. Uses integers, as a
+/// multiplication in `f64` would be inexact for durations beyond 104 days.
 fn multiplied(after: Ns, factor: f64) -> Ns {
     const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
     let exponent = (factor.to_bits() >> MANTISSA_BITS) as i32;
@@ -91,8 +91,8 @@ fn multiplied(after: Ns, factor: f64) -> Ns {
     Ns(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
-/// Returns the length of the spans of start times for a duration: at least a microsecond, because a
-/// program does not advance more often than that.
+/// Returns the length of the spans of start times for a duration: at least a microsecond, because
+/// no program calls `advance` more often than that.
 fn span_for(after: Ns) -> u64 {
     (after.0 / SPANS_OF_DURATION).max(1_000)
 }

@@ -18,7 +18,7 @@ pub(super) struct State {
 }
 
 /// The wakers for timers of one kind, and the idle timers, whose sleeps have ended. Later sleeps
-/// use these again, which costs a fraction of inserting and removing another timer.
+/// use idle timers again, at a fraction of the cost of inserting and removing a timer.
 struct Tasks {
     /// For each slot: the waker of its sleep's task, or, if the slot is idle, the number of the
     /// next idle slot. The waker is taken when the timer fires.
@@ -104,7 +104,7 @@ impl State {
                 Kind::Coarse => self.timers.insert(()),
                 Kind::Precise => self.timers.insert_precise(()),
             };
-            // Timers are never removed, so that slots are numbered without gaps.
+            // Timers are never removed, so slots are numbered without gaps.
             if let Ok(key) = inserted {
                 self.tasks[kind as usize].of_slot.push(Err(NO_SLOT));
                 self.tasks[kind as usize].idle = Kind::of(key).1;

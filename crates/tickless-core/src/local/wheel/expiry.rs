@@ -8,7 +8,7 @@ use crate::local::table::{NO_SLOT, Records, SlotKey, Table};
 use crate::time::Ns;
 
 impl LocalWheel {
-    /// Sets the current time. Returns whether any timer may be due.
+    /// Sets the current time. Returns false if no timer is due; true if some timer is perhaps due.
     #[inline]
     pub(in crate::local) fn advance(&mut self, now: Ns) -> bool {
         self.target = self.target.max(self.tick.floor(now));
@@ -60,7 +60,7 @@ impl LocalWheel {
         mut fired: impl FnMut(&[Key]),
     ) {
         loop {
-            // Pop singly if the budget may end in the chunk, or some of the chunk has been popped.
+            // Pop singly if the budget is less than a chunk, or part of the chunk has been popped.
             while *budget < PER_CHUNK as usize || self.chains.is_amid_chunk() {
                 let Some(popped) = self.pop(table, budget) else { return };
                 fired(&[Key::of_coarse(popped)]);
@@ -72,7 +72,7 @@ impl LocalWheel {
                 }
                 return;
             };
-            // The chunk leaves its chain as a whole; those of its timers that are not due move on.
+            // The whole chunk leaves its chain. Pushed-out timers in it are put into other buckets.
             let mut due = [Key::NONE; PER_CHUNK as usize];
             let (mut others, clk_began) = (0, self.clk_began);
             let records = table.records.all();
@@ -101,7 +101,7 @@ impl LocalWheel {
     }
 
     /// Relocates the timers of a dropped chunk that have no key in `due` yet, adds the keys of
-    /// those that are due after all, and moves all keys to the front. Returns how many there are.
+    /// those that are due after all, and moves all keys to the front. Returns the number of keys.
     #[inline(never)]
     fn relocate_others(
         &mut self,

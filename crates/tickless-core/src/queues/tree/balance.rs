@@ -4,7 +4,7 @@
 //! to a missing child passes the same number of black nodes. So no path is more than twice
 //! as long as another, and n nodes are at most 2 log2(n + 1) deep.
 //!
-//! A new node is red, which may put red below red: [`Tree::settle_red`]. Removing a black node
+//! A new node is red, which can put red below red: [`Tree::settle_red`]. Removing a black node
 //! makes the paths through its place one black node short: [`Tree::settle_short`]. Both walk
 //! towards the root and rotate at most two or three nodes; on average they stop at once.
 //! (Guibas and Sedgewick 1978; bottom-up removal as in Tarjan 1983.)
@@ -51,10 +51,11 @@ impl Tree {
         }
     }
 
-    /// Replaces `node`, which has both children, by the next node in order, which gets its colour.
+    /// Replaces `node`, which has both children, by the next node in order, which gets the colour
+    /// of `node`. Returns the place that the next node left, the node that fills this place, and
+    /// the old colour of the next node.
     ///
-    /// Returns the place that the next node left, the node that fills it, and the colour that it
-    /// lost. Nodes are relinked, not their content copied, because a node is part of a timer.
+    /// Nodes are relinked, not their content copied, because a node is part of a timer.
     fn replace_by_next(
         &mut self,
         node: QueueRef,
@@ -82,7 +83,7 @@ impl Tree {
         (hole, filler, removed)
     }
 
-    /// Restores the rules after `node` has become red: its parent may be red as well.
+    /// Restores the rules after `node` has become red: its parent is perhaps red as well.
     fn settle_red(&mut self, mut node: QueueRef) {
         while let Some((parent, inner_or_outer)) = place_of(node) {
             if parent.colour() == Colour::Black {

@@ -84,7 +84,7 @@ mod tests {
 
     type Links = [QueueLink; 7];
 
-    /// Seven timers, due at 0 to 6; the last in the tree, 4 and 6, are red below a black 5.
+    /// Returns a queue of timers due at 0 to 6 ns. Nodes 4 and 6 are red children of a black 5.
     fn full(links: &'static Links) -> ([QueueRef; 7], Queue) {
         let nodes = links.each_ref().map(QueueRef::of_static);
         let mut queue = Queue::new();

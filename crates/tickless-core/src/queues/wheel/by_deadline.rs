@@ -1,13 +1,13 @@
-//! Fires coarse timers at their exact deadlines instead of with their buckets, for virtual clocks,
-//! which jump from one event to the next.
+//! Lets coarse timers fire at their exact deadlines, for virtual clocks, which jump from one event
+//! to the next. (With a real clock, a coarse timer fires later, when its bucket comes due.)
 //!
-//! The wheel's structure is unchanged. The caller asks for the [earliest
-//! deadline](Wheel::earliest_deadline), which is in the first occupied bucket of some level, on the
-//! first list there that is not empty. The caller then [gathers](Wheel::gather) the timers that are
-//! due. A list is sorted when it is first examined after a timer was added: n log n for n timers,
-//! under the base's lock and with an allocation. So the time for which the lock is held is not
-//! bounded, and bases with a real clock do not use this. Equal deadlines stay in the order of
-//! arming: those on higher levels were armed earlier (W4).
+//! The caller asks for the [earliest deadline](Wheel::earliest_deadline), and then
+//! [gathers](Wheel::gather) the timers that are due. On each level, the earliest deadline is in the
+//! first bucket with timers, on its first list with timers. The first look at a list after a timer
+//! was added sorts the list: n log n for n timers, under the base's lock and with an allocation.
+//! The time for which the lock is held is therefore not bounded, so bases with a real clock do not
+//! use this module. Equal deadlines stay in the order of arming: those on higher levels were armed
+//! earlier (W4).
 
 use super::place::{WheelPlace, lane};
 use super::{DUE, LANES, LEVELS, SLOTS, Wheel};
@@ -16,8 +16,8 @@ use crate::time::Ns;
 use alloc::vec::Vec;
 
 impl Wheel {
-    /// Makes the wheel fire timers exactly at their deadlines, once these timers have been
-    /// [gathered](Wheel::gather). The wheel must be empty.
+    /// Makes the wheel fire timers exactly at their deadlines. From then on, due timers must be
+    /// [gathered](Wheel::gather) before they are popped. The wheel must be empty.
     pub fn make_exact(&mut self) {
         self.is_exact = true;
         self.clk_until = Ns::NEVER;
@@ -42,7 +42,7 @@ impl Wheel {
                 if let Some(node) = first {
                     earliest = earliest.min(deadline(node).min(self.due_at(node)));
                     // Check all lists of a bucket on the last level: the bucket of a timer beyond
-                    // the wheel's reach does not depend on its deadline, so it may be on any list.
+                    // the wheel's reach does not depend on its deadline, so it can be on any list.
                     if level < LEVELS - 1 {
                         break;
                     }
@@ -76,7 +76,7 @@ impl Wheel {
         has_gathered
     }
 
-    /// Sorts a list by deadline, with a stable sort, if a timer was added since it was last sorted.
+    /// Sorts a list by deadline (stably) if a timer was added since the list was last sorted.
     fn sorted(&mut self, list: usize, deadline: &impl Fn(WheelRef) -> Ns) -> usize {
         let is_changed = 1 << (LANES + list % LANES);
         if self.bucket(list / LANES).lanes & is_changed != 0 {
@@ -87,7 +87,7 @@ impl Wheel {
                 self.lists.unlink(node);
                 self.lists.push_back(list, node);
             }
-            // The order has changed, so a walk that stopped within this list cannot continue there.
+            // The order has changed, so a walk over all timers that stopped in this list leaves it.
             self.cursor.leave_list(list);
         }
         list

@@ -1,5 +1,5 @@
-//! A timer's place in the wheel: the level depends on its distance, the bucket on its deadline, and
-//! the list within the bucket on the last bits of the deadline.
+//! A timer's place in the wheel: the level depends on the time to its deadline, the bucket on the
+//! deadline, and the list within the bucket on the last bits of the deadline.
 
 use super::{LANES, LEVELS, REACH, SLOTS, Wakes, Wheel};
 use crate::link::WheelRef;
@@ -108,8 +108,8 @@ pub(crate) const fn level_of(between: u64) -> usize {
     ((padded.ilog2() as usize - 3) * 43) >> 7
 }
 
-/// Returns the place on a level for a timer that expires after the tick `last`, and its list, which
-/// depends on the last tick before its deadline.
+/// Returns the place on a level for a timer that expires after the tick `last`, and its list. The
+/// list depends on the last tick before the deadline, even if `last` has been clamped.
 #[inline]
 fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (WheelPlace, usize) {
     let granule = 3 * level as u32;

@@ -39,8 +39,8 @@ impl RunAhead {
         }
     }
 
-    /// Moves each walker, which fetches timers of one due list ahead, on by one timer. Called once
-    /// for each timer that is popped. Returns how many timers were read, at most [`LANES`].
+    /// Moves each walker (a reader of one part of the due list) on by one timer. Called once for
+    /// each timer that is popped. Returns how many timers were read, at most [`LANES`].
     #[inline]
     pub(super) fn step(&mut self, lists: &WheelLists) -> usize {
         if self.count == 0 { 0 } else { self.walk(lists) }

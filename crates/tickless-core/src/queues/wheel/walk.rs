@@ -1,4 +1,4 @@
-//! The number of timers on each level, and walks over them in slices.
+//! Counts the timers on each level, and visits all timers in several steps: a walk.
 
 use super::place::WheelPlace;
 use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wheel};
@@ -68,13 +68,14 @@ impl Cursor {
         self.before == Some(node)
     }
 
-    /// Moves the position to the timer behind the one that is about to be removed.
+    /// Moves the position to `next`, which comes after the timer that is about to be removed.
     #[cold]
     pub(super) fn go_on_to(&mut self, next: Option<WheelRef>) {
         self.before = next;
     }
 
-    /// If the walk is in this list, which moves to the due list, it is done with it.
+    /// If the walk stopped in this list, makes it go on with the next list. Called when the list's
+    /// timers move to the due list, or are sorted.
     #[inline]
     pub(super) fn leave_list(&mut self, list: usize) {
         if self.list == list {

@@ -30,14 +30,14 @@ pub(super) fn source() -> Seen<ClockSource> {
     })
 }
 
-/// How long a thread reads the clock: for hundreds of batches of reads even of a slow device.
+/// How long a thread reads the clock: long enough for hundreds of batches, even of a slow device.
 const READING: Duration = Duration::from_millis(60);
 
 /// The number of reads in a batch. A batch takes a few us, so a thread seldom loses its CPU in one.
 const BATCH: u32 = 64;
 
 /// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of
-/// these CPUs at once: a quantile of the times of a thread's batches. Takes a tenth of a second.
+/// these CPUs at once. A thread's time is a quantile over its batches. Takes a tenth of a second.
 pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
     let readers = |cpus: &[usize], quantile| {
         on_cpus(cpus, "that reads the clock", |_| at(quantile, batches(READING, counter)))
@@ -48,7 +48,7 @@ pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
     Ok(ReadCost { alone_ns, together_ns, threads: cpus.len() })
 }
 
-/// Calls `counter` for `duration`. Returns the time of a call in ns, as the mean of each batch.
+/// Calls `counter` for `duration`, in batches. Returns each batch's mean time of a call, in ns.
 fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
     let begun = Instant::now();
     let mut batches = Vec::with_capacity(1 << 12);

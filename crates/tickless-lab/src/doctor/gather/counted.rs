@@ -34,7 +34,7 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
         timer_interrupts: after.timer_interrupts.wrapping_sub(before.timer_interrupts),
         timer_softirqs: after.timer_softirqs.wrapping_sub(before.timer_softirqs),
         hrtimer_softirqs: after.hrtimer_softirqs.wrapping_sub(before.hrtimer_softirqs),
-        // The kernel sometimes corrects idle time downwards, so a difference may be negative.
+        // The kernel sometimes corrects idle time downwards, so a difference can be negative.
         time: after.time.saturating_sub(before.time),
         idle: after.idle.saturating_sub(before.idle),
         softirq: after.softirq.saturating_sub(before.softirq),
@@ -45,7 +45,7 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
     Ok(Counted { seconds, hz: kernel_hz(), idle_ticks, cpus: cpus.collect() })
 }
 
-/// Returns whether idle CPUs stop their tick. The command line overrides the configuration.
+/// Returns whether idle CPUs stop their tick. The kernel's command line can forbid that.
 fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
     let is_off = |word: &str| ["nohz=off", "nohz=0", "nohz=n"].contains(&word);
     match is_configured {
@@ -90,7 +90,7 @@ fn cpus_in_header(text: &str) -> Vec<usize> {
     header.filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect()
 }
 
-/// Returns the numbers of the first wanted row, one for each CPU.
+/// Returns the numbers of the first row that `is_wanted` accepts, one number for each CPU.
 fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
     text.lines().skip(1).find_map(|line| {
         let (name, rest) = line.trim().split_once(':')?;

@@ -64,7 +64,7 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     facts
 }
 
-/// Waits for the requested duration, and counts or records in that time what is needed.
+/// Waits for the requested duration. In that time counts events or records them, as requested.
 #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
 fn watch(is_counted: bool, is_recorded: bool, look: &GatherOptions, facts: &mut Facts) {
     let recording = is_recorded.then(|| begin_recording(look));
@@ -111,11 +111,11 @@ fn refusal(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Starts to record timer events. If the system refuses, the error text is the missing fact.
+/// Starts to record timer events. If the system refuses, returns a text that says why.
 fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
-        // Some checks use more kinds of events, recorded if the kernel has them.
+        // Some checks need more kinds of events. Record those that the kernel has.
         let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
         let recording = Recording::prepare(tracefs, &options, look.program.as_deref())?;
         recording.start()?;
@@ -132,7 +132,8 @@ fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
     Ok(RecordedTimers::new(trace, threads))
 }
 
-/// Returns the names of the woken threads by thread id. Threads that have ended have none.
+/// Returns the names of the woken threads by thread id. The system still has the names of threads
+/// that have not ended yet.
 fn names(trace: &Trace) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for record in trace.records.iter() {

@@ -54,7 +54,7 @@ fn middles(height: i32) -> impl Iterator<Item = i32> {
     (0..).map(move |row| Legend::HEIGHT + height * row + height / 2)
 }
 
-/// Draws the name of a row and its mark.
+/// Draws the name of a row, and a mark for the kind of its result: simulated or live.
 fn name(world: World, name: &str, side: Side, middle: i32) -> Markup {
     html! {
         (text(name, (LEFT - 26, middle), Anchor::Right))
@@ -119,8 +119,8 @@ fn tick(us: f64) -> String {
     }
 }
 
-/// Draws a row for each group of tasks, which shows one period from left to right. It is darker
-/// where the group runs in more periods. A line marks when the group's CPU quota is refilled.
+/// Draws a row for each group of tasks. The row shows one period from left to right, and is darker
+/// at times when the group runs in more periods. A line marks the refill of the group's CPU quota.
 pub fn strip(parts: &[Part<'_>]) -> (i32, Markup) {
     const ROW: i32 = 24;
     let Some((_, plot)) = parts.first() else { return (0, html! {}) };

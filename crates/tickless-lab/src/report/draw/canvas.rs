@@ -8,7 +8,7 @@ use maud::{Markup, html};
 pub const WIDTH: i32 = 560;
 const LETTER: i32 = 7;
 
-/// Returns a picture without a size, which the page determines. Screen readers read its title out.
+/// Returns a picture. The page that contains it sets its size. Screen readers read its title out.
 pub fn picture(height: i32, title: &str, content: &Markup) -> String {
     let svg = html! {
         svg role="img" aria-label=(title) viewBox={ "0 0 " (WIDTH) " " (height) }
@@ -67,7 +67,7 @@ pub struct Legend {
 }
 
 impl Legend {
-    /// Makes a legend of differently named lines, and of the kinds of results: simulated, live.
+    /// Makes a legend of the lines' names, each once, and of the kinds of results: simulated, live.
     pub fn new(ways: impl Iterator<Item = (String, Side)>, worlds: Vec<World>) -> Legend {
         let mut legend = Legend { worlds, ..Legend::default() };
         for (name, side) in ways {
@@ -111,7 +111,7 @@ pub const fn colour(side: Side) -> &'static str {
     }
 }
 
-/// The style sheet that defines the variables, for paper and for a dark screen. Blue and vermilion
+/// The style sheet that defines the colours, for paper and for a dark screen. Blue and vermilion
 /// can be told apart with every kind of colour vision (Okabe and Ito, 2002), and each has enough
 /// contrast with its background.
 pub const STYLE: &str = include_str!("../colours.css");

@@ -71,7 +71,7 @@ fn of_line(world: World, line: &Line, xs: &Axis, ys: &Axis) -> Markup {
     }
 }
 
-/// An axis: which values it covers, and the pixels of its ends.
+/// An axis: the range of values that it shows, and the pixels at which it begins and ends.
 struct Axis {
     scale: Scale,
     range: Range<f64>,
@@ -86,7 +86,7 @@ impl Axis {
         (from + (value - start) / (end - start) * (to - from)).round() as i32
     }
 
-    /// Returns the places of round values, with their labels.
+    /// Returns at most `most` round values on the axis: the pixel of each, and its label.
     fn ticks(&self, most: usize) -> Vec<(i32, String)> {
         let ticks = match self.scale {
             Scale::Linear => multiples(self.range.end, most),
@@ -96,7 +96,7 @@ impl Axis {
     }
 }
 
-/// Returns 0 and the multiples of a round number up to `end`: as many as there is room for.
+/// Returns at most `most` numbers: 0 and the multiples of a round number, up to `end`.
 pub fn multiples(end: f64, most: usize) -> Vec<f64> {
     let least = end / (most - 1) as f64;
     let power = 10_f64.powf(least.log10().floor());
@@ -105,7 +105,7 @@ pub fn multiples(end: f64, most: usize) -> Vec<f64> {
     (0..most).map(|count| count as f64 * step).take_while(|value| *value <= end).collect()
 }
 
-/// Returns round numbers in a range: of the powers of ten, as many multiples as there is room for.
+/// Returns at most `most` round numbers in a range, such as 1, 2, 5, 10, 20: for a log scale.
 fn powers(range: &Range<f64>, most: usize) -> Vec<f64> {
     const FACTORS: [&[i32]; 3] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 5], &[1]];
     let exponents = range.start.log10().floor() as i32..=range.end.log10() as i32;
@@ -118,7 +118,7 @@ fn powers(range: &Range<f64>, most: usize) -> Vec<f64> {
     FACTORS.into_iter().map(of).find(|values| values.len() <= most).unwrap_or_default()
 }
 
-/// Returns the range that an axis must cover: all figures, published ones too, with room above.
+/// Returns the range that an axis must cover: all figures, published ones too, and some space.
 fn extent(curves: &[(World, &Line)], axis: usize, scale: Scale) -> Range<f64> {
     let points = curves.iter().flat_map(|(_, line)| line.points.iter().chain(&line.published));
     let is_shown = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);

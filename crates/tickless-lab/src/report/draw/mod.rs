@@ -34,7 +34,7 @@ pub fn groups<'a>(
     groups
 }
 
-/// Draws plots of one form on one pair of axes.
+/// Draws plots of one kind on one pair of axes. Returns the picture as SVG.
 pub fn draw(parts: &[Part<'_>]) -> String {
     let Some((_, first)) = parts.first() else { return String::new() };
     let (height, content) = match &first.shape {

@@ -24,7 +24,7 @@ impl Call {
     pub fn make(self, timer: &Timeout) -> Option<Cancel> {
         match self {
             Call::Plain => Some(timer.cancel()),
-            // A cancel that waits is refused only in a callback, and no callback runs this.
+            // A cancel that waits is refused only in a callback, and this code does not run in one.
             Call::Sync => timer.cancel_sync().ok(),
             Call::SingleShot => timer.cancel_single_shot().ok(),
         }
@@ -51,8 +51,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Starts the timers. Returns when the driver threads of the bases that the timers use are
-    /// asleep, because a thread that starts would disturb the measurement.
+    /// Starts the timers. Waits 10 ms, in which the driver threads that the timers use start and
+    /// fall asleep: a thread that starts later would disturb the measurement.
     pub fn start(bases: u16, scan: Scan) -> Result<Subject, LabError> {
         let timers = Timers::builder().bases(bases).scan(scan).start()?;
         let batch: Vec<Timeout> = (0..BATCH).map(|_| timers.timeout(|_| ())).collect();
@@ -100,9 +100,9 @@ impl Subject {
 const OWNER: u32 = 0;
 const OTHER: u32 = 1;
 
-/// Lets one thread, the owner, arm `batch` timers and another one cancel them, `turns` times.
-/// Returns the median time of a cancel, in counts of the stopwatch. A cancel gets its timer's cache
-/// line from the owner's CPU; the lines of the base come from there once in a batch.
+/// Lets one thread, the owner, arm `batch` timers and a second thread cancel them, `turns` times.
+/// Returns the median time of a cancel, in counts of the stopwatch. Each cancel gets its timer's
+/// cache line from the owner's CPU. The lines of the timer base come from there once in a batch.
 pub fn cancel_across(
     watch: &Stopwatch,
     cpus: [usize; 2],
@@ -143,7 +143,7 @@ pub fn cancel_across(
     Ok(Spread::of(counts).median / batch.len() as f64)
 }
 
-/// Arms the timers far ahead, and cancels them again if the calls are to find them idle.
+/// Arms the timers far ahead. If the measured calls should find idle timers, cancels them again.
 fn set_up(batch: &[Timeout], finds: Finds) {
     for timer in batch {
         // This fails only after a shut-down.
@@ -159,7 +159,7 @@ fn hand_over(turn: &AtomicU32, to: u32) {
     turn.store(to, Ordering::Release);
 }
 
-/// Spins until it is this thread's turn. Yields at times: the other thread may need this CPU.
+/// Spins until it is this thread's turn. Yields at times, in case the other thread needs this CPU.
 fn wait_for(turn: &AtomicU32, me: u32) {
     const SPINS: u32 = 500;
     let mut spins = 0;

@@ -16,9 +16,9 @@ pub const CANCELS: Check = Check {
     judge: cancels,
 };
 
-/// The limit for a warning, in cancels per CPU and second. They take about one percent of the CPU:
-/// a cancel in the kernel takes 0.1 to 0.2 us with its lock in the cache. The share of cancelled
-/// timers does not matter, because most timeouts are cancelled.
+/// The limit for a warning, in cancels per CPU and second. So many cancels take about one percent
+/// of the CPU: a cancel in the kernel takes 0.1 to 0.2 us with its lock in the cache. The share of
+/// cancelled timers does not matter, because most timeouts are cancelled.
 const CANCELS_MANY: f64 = 50_000.0;
 
 /// The limit for the verdict "bad", in cancels per CPU and second: about a tenth of the CPU's time.

@@ -150,7 +150,7 @@ fn plot(study: &mut StudyResult, watch: &Stopwatch) {
 }
 
 /// Adds ratios of call times: a call with the most bases to one with the fewest, and a cancel that
-/// waits to one that does not. Also adds how much each base lengthens a call that checks all bases.
+/// waits to one that does not. Also adds by how much each base lengthens a call that checks all.
 fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
     let ends = format!("{}_to_{}", bases[0], bases[bases.len() - 1]);

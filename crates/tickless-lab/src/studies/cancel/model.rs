@@ -41,7 +41,7 @@ use tickless_machine::random::Random;
 use tickless_machine::size::{Sized, sizes};
 use tickless_machine::spec::Spec;
 
-/// Each figure is simulated once with each of these seeds.
+/// Seeds of a simulation's random numbers. Most figures are the median of a run with each seed.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,9 +81,9 @@ impl Case {
 pub const SIDES: Sides<Scan> = Sides { before: Scan::AllBases, after: Scan::RunningBase };
 
 /// Simulates the published figures on the two machines of the published report: `big` has 32 CPUs,
-/// `small` has 4. `cold` is the state of the caches for the figures with cold caches. Tests also
-/// pass warm caches, or the same setting for both `sides`: nothing differs then, so each figure
-/// that is judged right must lose this verdict in one of the two tests.
+/// `small` has 4. `cold` is the state of the caches for the figures with cold caches. Two tests
+/// remove a difference: one passes warm caches as `cold`, one passes equal `sides`. Each figure
+/// that is judged right must lose that verdict in one of the tests.
 pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::Result<Vec<Cell>> {
     let (before, after) = (Case::new(sides.before), Case::new(sides.after));
     let single = Case { form: Form::SingleShot, ..after };
@@ -98,12 +98,12 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     let [[few_before, few_cold], [few_after, few_after_cold]] = figures(small)?;
     let plain =
         |id: &str, figure, published: f64| Cell::predicted(id, UNIT, figure).published(published);
-    // Makes the cell for a figure with cold caches. It is judged by how many times longer a call
-    // takes than with warm caches.
+    // Makes the cell for a figure with cold caches. Its verdict depends on how many times longer a
+    // call takes than with warm caches.
     let slower = |id: &str, figure: Spread, warm: Spread, published: [f64; 2]| {
         plain(id, figure, published[1]).claims(times(figure, warm, [published[1], published[0]]))
     };
-    // The formula to compare the simulation with: each further base costs one transfer of a line.
+    // The formula to compare the simulation with: each further base costs a cache-line transfer.
     let others = f64::from(small.costs().topology.cpus()) - 1.0;
     let looks = others * small.value("line.node_ns") * small.value("cpu.ghz");
     Ok(vec![
@@ -123,14 +123,14 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     ])
 }
 
-/// Returns the claim that `more` / `less` is the published ratio, within a factor of 1.5.
+/// Returns the claim that `more` / `less` is the ratio of `published`, within a factor of 1.5.
 fn times(more: Spread, less: Spread, published: [f64; 2]) -> Claim {
     let times = published[0] / published[1];
     Claim::times_less(more.median, less.median, Band::times(times, 1.5)).published(times, times)
 }
 
-/// Simulates what K. Chen measured in 2005 on two other machines of the same kind, in nanoseconds.
-/// No parameter is fitted to these figures.
+/// Simulates what K. Chen measured in 2005 on two other machines, of the same kinds as `big` and
+/// `small`, in nanoseconds. No parameter is fitted to these figures.
 pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     let machines = [
         ("32w", big, "line.far_ns", [19_313.0, 81.0, 74.0]),
@@ -214,9 +214,9 @@ pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
 const UNIT: &str = "cycles/call";
 
 /// Simulates the points of a plot over the number of CPUs: the time of a call before and after,
-/// with warm caches and 200 calls, on machines of the same kind. A machine may have more CPUs than
-/// asked for, because not every number is possible ([`sized`](tickless_machine::size::sized)). The
-/// names of the figures contain the number that it has.
+/// with warm caches and 200 calls, on machines of the same kind as `big`. A machine has more CPUs
+/// than asked for if that number is not possible ([`sized`](tickless_machine::size::sized)). The
+/// names of the figures contain the number that the machine has.
 pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec, .. } in sizes(big, cpus) {
@@ -297,7 +297,7 @@ fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
 fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) -> Ps {
     let timer = OwnedTimer::<Sim, QueueLink>::new(bases, 0);
     let mut spent = Ps::ZERO;
-    // Wait for two ticks, within which every CPU's timers have fired at least once.
+    // Wait for two ticks. Within them every CPU's timers have fired at least once.
     cpu::work(Ps::from_ns(Ns(2 * period.0)));
     for _ in 0..case.calls {
         let now = tickless_machine::platform::now();

@@ -73,7 +73,7 @@ fn source(facts: &Facts) -> Judged<'_> {
 }
 
 /// The limit for a warning: how many times longer a read of the clock takes if all CPUs read at
-/// once than if one reads alone. The ratio may be two to three without any contention for the
+/// once than if one reads alone. The ratio can be two to three without any contention for the
 /// clock: two threads share a core, and a busy processor has a lower frequency than an idle one.
 const CONTENTION_WARN: f64 = 4.0;
 
@@ -93,7 +93,7 @@ fn contention(facts: &Facts) -> Judged<'_> {
         // A read that waits for a device takes longer than `READ_WARN_NS`. So these reads do not
         // wait, however high the ratio is.
         _ if together_ns < READ_WARN_NS => Verdict::Ok,
-        // A read of less than `READ_BAD_NS` may be slow only because two threads share a core,
+        // A read of less than `READ_BAD_NS` is perhaps slow only because two threads share a core,
         // which is harmless. So only warn.
         Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
         verdict => verdict,
@@ -106,7 +106,7 @@ fn contention(facts: &Facts) -> Judged<'_> {
     Judgement::figure(verdict, times, how)
 }
 
-/// Messages of the kernel that it no longer uses a clock source, because that was unreliable.
+/// Messages in which the kernel says that it stopped using a clock source that was unreliable.
 const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
 
 /// Messages with which the kernel reports that a check of a clock source found a deviation.

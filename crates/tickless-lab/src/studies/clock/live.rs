@@ -92,7 +92,7 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
     }
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
     let cell = Cell::live(format!("{id}.backwards"), "reads", backwards);
-    // Only the emulated device guarantees that its time never goes back.
+    // Only the emulated device guarantees that its values never decrease.
     let is_ours = device.id == "emulated";
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
 }
@@ -110,8 +110,8 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
         return;
     }
     let cell = Cell::live(id("gain"), "x", ratio(1, 0));
-    // If a device read serves both readers, the reads per second double, less the cost of passing
-    // the value from CPU to CPU.
+    // If a device read serves both readers, combining doubles the reads per second, less the cost
+    // of passing the value from CPU to CPU.
     let is_target = device.id == "emulated" && threads == 2 && cpus >= 2;
     study.cells.push(cell.within(is_target.then_some(Band::at_least(1.7))));
 }
@@ -128,7 +128,7 @@ fn plot(study: &mut StudyResult, device: &Slow) {
     study.curve(id, title, axes, lines);
 }
 
-/// Returns what two readers gain, unless nothing was measured with two.
+/// Returns a text on how much faster two readers are with combining; `None` if not measured.
 fn gains(study: &StudyResult, real: &Slow) -> Option<String> {
     let gain = |id: &str| {
         let gain = study.cell(&format!("{id}.2t.gain"))?.value;

@@ -62,12 +62,12 @@ pub struct Outcome {
     pub read_ns: f64,
     /// The time that the slowest thousandth of the reads take or exceed, in nanoseconds.
     pub read_p999_ns: f64,
-    /// The number of device reads per read of the clock. Combining makes it less than one.
+    /// Device reads divided by clock reads. Less than one if a device read serves several CPUs.
     pub device_reads: f64,
     pub digest: u64,
 }
 
-/// The simulated time that a run measures, after two ticks of warm-up.
+/// How long a run is measured, after a warm-up of one and a half tick periods.
 const MEASURED: Ns = Ns::from_ms(20);
 
 pub const SIDES: Sides<Source> = Sides { before: Source::Direct, after: Source::Combined };
@@ -121,10 +121,10 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// Simulates the points of a plot over the number of CPUs, on machines of the same kind. A machine
-/// may have more CPUs than asked for, because not every number is possible
-/// ([`sized`](tickless_machine::size::sized)). The names of the figures contain the number that it
-/// has.
+/// Simulates the points of a plot over the number of CPUs, on machines of the same kind as `spec`.
+/// A machine has more CPUs than asked for if that number is not possible
+/// ([`sized`](tickless_machine::size::sized)). The names of the figures contain the number that the
+/// machine has.
 pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec: smaller, .. } in sizes(spec, cpus) {
@@ -226,8 +226,10 @@ struct Run {
     clock: SharedClock,
     source: Source,
     reads: RefCell<Vec<u64>>,
-    /// The device's own count of reads, which includes set-up and warm-up.
-    device_reads: Shared<u64>,
+    /// Reads of the clock so far, by all CPUs, with those of the warm-up.
+    clock_reads: Shared<u64>,
+    /// Device reads divided by clock reads, when CPU 0 ends.
+    device_reads: Shared<f64>,
     /// How much work was done, in picoseconds that a thread alone on its core would need for it.
     computed: Shared<u64>,
     passed: Shared<u64>,
@@ -248,7 +250,8 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
         clock: shared_clock::new(policy),
         source,
         reads: RefCell::new(Vec::new()),
-        device_reads: Shared::new(0),
+        clock_reads: Shared::new(0),
+        device_reads: Shared::new(0.0),
         computed: Shared::new(0),
         passed: Shared::new(0),
     });
@@ -268,7 +271,8 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
             let _ = timers[cpu as usize].start(window, Ns::ZERO, Options::default());
             run.compute(period);
             if cpu == 0 {
-                run.device_reads.set(device::counter_reads());
+                let clock_reads = run.clock_reads.get().max(1) as f64;
+                run.device_reads.set(device::counter_reads() as f64 / clock_reads);
             }
         })?;
     }
@@ -286,7 +290,7 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
     machine.on_interrupt(move |_: irq::Vector| {
         run.bases.expire(engine::here(), |firing| {
             for read in 0..reads {
-                // The tick's other work is spread between its reads of the clock.
+                // Spread the tick's other work between its reads of the clock.
                 if read > 0 || reads == 1 {
                     engine::charge(Ps(tick.0 / u64::from(reads.max(2) - 1)));
                 }
@@ -310,12 +314,13 @@ impl Run {
         } else {
             self.clock.read();
         }
+        self.clock_reads.set(self.clock_reads.get() + 1);
         if is_measured(began, period) {
             self.reads.borrow_mut().push((engine::clock() - began).0);
         }
     }
 
-    /// Computes in jobs of 10 us for the measured time, and counts the time that jobs took.
+    /// Does jobs of 10 us for the measured time. Adds up the jobs' work, and the time they took.
     fn compute(&self, period: Ns) {
         const JOB: Ps = Ps(10_000_000);
         let end = Ps::from_ns(Ns(2 * period.0 - period.0 / 2).after(MEASURED));
@@ -337,15 +342,12 @@ impl Run {
         let count = reads.len().max(1);
         let time = f64::from(cpus) * Ps::from_ns(MEASURED).0 as f64;
         let busy = self.computed.get() as f64 / (self.passed.get() as f64).max(1.0);
-        // One tick in a millisecond, and two for the warm-up.
-        let ticks = f64::from(cpus) * (MEASURED.0 as f64 / 1e6 + 2.0);
-        let reads_wanted = ticks * spec.value("workload.reads_per_tick");
         Outcome {
             jobs_per_min: busy * spec.value("workload.jobs_per_cpu_minute") * f64::from(cpus),
             read_percent: 100.0 * total as f64 / time,
             read_ns: total as f64 / count as f64 / 1e3,
             read_p999_ns: reads.get(count * 999 / 1000).copied().unwrap_or(0) as f64 / 1e3,
-            device_reads: self.device_reads.get() as f64 / reads_wanted,
+            device_reads: self.device_reads.get(),
             digest,
         }
     }

@@ -55,7 +55,7 @@ fn plots(result: &mut StudyResult, curve: &[Cell]) {
     result.curve("jobs", title, axes("million jobs per minute"), jobs);
 }
 
-/// Returns the point of the curve from which combining takes less time: CPUs, and both times.
+/// Returns the fewest CPUs for which combining takes less time than direct reads, and both times.
 fn threshold(result: &StudyResult) -> Option<[(&'static str, String); 3]> {
     let plot = result.plots.iter().find(|plot| plot.id == "read_percent")?;
     let Shape::Curve { lines, .. } = &plot.shape else { return None };

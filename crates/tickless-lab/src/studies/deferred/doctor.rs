@@ -86,13 +86,13 @@ fn softirq(facts: &Facts) -> Judged<'_> {
     Judgement::figure(verdict, percent, how)
 }
 
-/// Limits for the percentage of timer interrupts that raise the timer softirq. If only expired
-/// timers raise it, about a tenth do.
+/// Limits for the percentage of timer interrupts that raise the timer softirq. If interrupts raise
+/// it only for expired timers, about a tenth of them do.
 const RAISED_BAD: f64 = 90.0;
 const RAISED_WARN: f64 = 70.0;
 
-/// The fewest interrupts per CPU and second for a verdict. With fewer, the CPU may be idle and wake
-/// only when a timer expires, so that nearly all interrupts rightly raise the softirq.
+/// The fewest interrupts per CPU and second for a verdict. A CPU with fewer is perhaps idle and
+/// wakes only when a timer expires, so that nearly all its interrupts rightly raise the softirq.
 const INTERRUPTS_ENOUGH: f64 = 80.0;
 
 /// Judges what share of timer interrupts raised the TIMER softirq, needless if none expired.
@@ -118,7 +118,7 @@ fn empty_softirqs(facts: &Facts) -> Judged<'_> {
 const IDLE_SHARE: f64 = 0.95;
 
 /// The limit for a warning, in timer interrupts per second of an idle CPU. A few tens are normal:
-/// 56 on the idle virtual machine of traces/idle.
+/// the idle virtual machine that was recorded in traces/idle has 56.
 const IDLE_TICKS_WARN: f64 = 150.0;
 
 /// The limit for the verdict "bad": about one interrupt per millisecond is too many for deep sleep

@@ -36,7 +36,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(study)
 }
 
-/// Measures in these circumstances. Returns results by circumstance, way of waking, and turn.
+/// Measures each way of waking the expiry thread in each of these circumstances. The indexes of the
+/// result are circumstance, way of waking, and turn.
 fn play(
     step: &'static str,
     all: &[Circumstances],
@@ -174,7 +175,7 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     }
 }
 
-/// Adds the notes and answers. Whether latencies fall takes only the signs of their changes.
+/// Adds the notes and answers. They show by how many percent each latency changed.
 fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let probed: u64 = compared.iter().flatten().map(|taken| sum(taken).lateness.len()).sum();
     let all = || compared.iter().flatten().flatten();

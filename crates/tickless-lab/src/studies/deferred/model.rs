@@ -53,7 +53,7 @@ pub struct Case {
     pub deferral: Deferral,
     pub binding: Binding,
     pub tick: Ns,
-    /// How often each task sleeps at each phase, the time from a tick to the end of the sleep.
+    /// How often each task sleeps at each phase (the time from a tick to the end of the sleep).
     pub samples: u32,
 }
 
@@ -75,8 +75,8 @@ const SEEDS: u64 = 20;
 /// locked to a tick of a millisecond, so the phase does not change by itself. A tick affects only
 /// sleeps that end within about 10 us of it.
 const PHASES: u64 = 100;
-/// If at least this many of the 20 seeds show a change in the published direction, it is not
-/// chance: 20 tosses of a coin give as many heads only once in fifty times.
+/// If at least this many of the 20 seeds show a change in the published direction, the change is
+/// not chance: 20 tosses of a coin give as many heads only once in fifty times.
 const SIGNIFICANT: f64 = 15.0;
 
 pub const SIDES: Sides<Deferral> = Sides { before: Deferral::EveryTick, after: Deferral::OnExpiry };
@@ -123,9 +123,9 @@ pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Returns two figures: by how much more the mechanism lowers the average latency of a task on any
-/// CPU (unbound) than that of bound tasks, and for how many of the 20 seeds. The arguments have a
-/// change in percent for each seed.
+/// Returns two figures. The first is by how much more the mechanism lowers the average latency of a
+/// task on any CPU (unbound) than that of bound tasks. The second is for how many of the 20 seeds
+/// this is so. The arguments have a change in percent for each seed.
 fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     let apart: Vec<f64> = unbound.iter().zip(bound).map(|(free, bound)| free - bound).collect();
     let falls = apart.iter().filter(|points| **points < 0.0).count() as f64;
@@ -188,7 +188,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     })
 }
 
-/// Sleeps until times at each phase to the tick, and records how late the task wakes, in us.
+/// Sleeps until times at each phase (time since a tick). Records how late the task wakes, in us.
 fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     let alarm = kernel.alarm();
     for phase in 0..PHASES {

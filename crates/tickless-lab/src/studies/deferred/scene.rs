@@ -91,7 +91,7 @@ impl Scene {
         seed: 0,
     };
 
-    /// Starts the timers and the load, and measures when the drivers have settled.
+    /// Starts the timers and the load. Once the drivers have started and sleep, measures.
     pub fn play(&self) -> Result<Taken, LabError> {
         let tick = self.tick();
         let settings = Timers::builder().tick(tick).pin_drivers();
@@ -197,8 +197,8 @@ fn threads() -> Threads {
     Threads::named(&["tickless/", "tickless-x/"])
 }
 
-/// Waits until this many of the library's threads have started, and a little longer until they
-/// sleep. A thread sets its own name, so it can be identified only after it has run.
+/// Waits until this many of the library's threads have started, and a little longer, for them to
+/// fall asleep. A thread sets its own name, so it is found by name only after it has run.
 fn settle(expected: usize) {
     const TRIES: usize = 100;
     let mut tries = 0;

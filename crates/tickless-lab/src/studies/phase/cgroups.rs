@@ -115,7 +115,7 @@ fn remove(group: &Path) {
 
 /// Tries to remove the group for at most a second, and calls `before` before each try.
 fn remove_after(group: &Path, before: impl Fn()) {
-    // A thread that has just ended may still be in the group for a moment.
+    // A thread that has just ended can still be in the group for a moment.
     for _ in 0..1000 {
         before();
         if fs::remove_dir(group).is_ok() || !group.exists() {
@@ -128,7 +128,8 @@ fn remove_after(group: &Path, before: impl Fn()) {
 /// Removes the groups of this process when the program is interrupted.
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
-    // Called before each try: a thread that has just started may enter its group in between.
+    // Moves this process to the root group before each try: a thread that has just started can
+    // enter the group in between.
     let leave = || drop(fs::write(&root, std::process::id().to_string()));
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     made.iter().for_each(|group| remove_after(group, leave));
@@ -136,7 +137,7 @@ fn remove_mine() {
     std::mem::forget(made);
 }
 
-/// Removes the groups of processes that have ended without doing so.
+/// Removes the groups of processes that have ended without removing their groups.
 fn remove_leftovers(controller: &Path) {
     let entries = fs::read_dir(controller).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

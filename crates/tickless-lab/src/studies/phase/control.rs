@@ -86,7 +86,7 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), La
 }
 
 /// Measures the CPU time that refilling a thousand groups takes. Their period is 100 ms, and in
-/// each a future always waits for the next refill.
+/// each group a future always waits for the next refill.
 fn cost(study: &mut StudyResult, long: Duration) -> Result<(), LabError> {
     const GROUPS: usize = 1_000;
     let period = Duration::from_millis(100);

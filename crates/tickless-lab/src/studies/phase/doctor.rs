@@ -44,7 +44,7 @@ pub const ALIGNED: Check = Check {
 const REFILL: &str = "sched_cfs_period_timer";
 
 /// Callbacks of timers that the kernel has once for each CPU, such as the tick. They expire
-/// together on all CPUs unless the kernel skews them, and take little time: not reported.
+/// together on all CPUs unless the kernel skews them. They take little time and are not reported.
 const TOGETHER_ON_PURPOSE: [&str; 5] = [
     "tick_nohz_handler",
     "tick_sched_timer",
@@ -59,8 +59,8 @@ const TOGETHER_WARN: f64 = 25.0;
 /// The limit for the verdict "bad": the timers expire together in most of their periods.
 const TOGETHER_BAD: f64 = 75.0;
 
-/// From this percentage of throttled periods on there is a warning: one piece of work in a hundred
-/// is likely to be stopped by then.
+/// From this percentage of throttled periods on there is a warning: at this percentage one piece of
+/// work in a hundred is likely to be stopped.
 const THROTTLED_WARN: f64 = 5.0;
 /// From this percentage of throttled periods on the verdict is "bad": much work is stopped.
 const THROTTLED_BAD: f64 = 25.0;
@@ -109,8 +109,8 @@ fn quotas(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;
     let shared = shared_periods(quotas);
     let recorded = match &facts.recorded {
-        // No timers were recorded. If no two groups have the same period, their refills do not stay
-        // together for long, so the verdict does not need the recording.
+        // No timers were recorded. If no two groups have the same period, their refills do not
+        // happen together for long, so the verdict does not need the recording.
         Err(_) if shared.is_empty() => {
             return Judgement::figure(Verdict::Ok, 0.0, found(quotas, &shared));
         }
@@ -134,7 +134,7 @@ fn quotas(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Judges whether other periodic timers of one function expire at the same time.
+/// Judges whether other periodic timers with the same callback function expire at the same time.
 fn aligned(facts: &Facts) -> Judged<'_> {
     let recorded = facts.recorded.as_ref()?;
     let is_other = |overlap: &&Overlap| {

@@ -30,13 +30,14 @@ const PERIOD: Duration = Duration::from_millis(100);
 struct Placement {
     name: &'static str,
     groups: Groups,
-    /// How many ms the refills of the two groups must be apart.
+    /// The expected distance in ms between the refills of the two groups.
     apart: Option<Band>,
     /// The colour in the plot. `None` if the phases differ in each turn.
     side: Option<Side>,
 }
 
-/// Groups that the library throttles, with chosen phases, or a pair of the kernel's cgroups.
+/// Two groups that the library throttles, with the phase that the function returns for a seed; or
+/// two cgroups, which the kernel throttles.
 enum Groups {
     Library(fn(u64) -> Phase),
     Kernel { pair: [usize; 2], places_ns: [u64; 2] },

@@ -74,7 +74,7 @@ pub struct Windows {
     pub ran: Vec<(Ns, Ns)>,
 }
 
-/// The part of the work that is simulated. The resulting times are scaled up to the whole work.
+/// The fraction of the work that is simulated. The results are scaled up to the whole work.
 const SHARE: f64 = 0.1;
 
 /// The CPU time that a worker takes from its group's quota at once: 5 ms, the kernel's default.
@@ -145,7 +145,7 @@ fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
     alone / (1.0 - overlap * (1.0 - rate))
 }
 
-/// Simulates the figures of a later version of the published patch, measured on a like machine.
+/// Simulates the figures of a later version of the published patch, measured on a similar machine.
 ///
 /// The machine is fitted to the published completion times; power and energy are predicted.
 pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
@@ -188,7 +188,7 @@ const WATTS: &str = "W";
 const JOULES: &str = "J";
 
 /// Returns how many times faster two groups finish if their periods begin half a period apart
-/// instead of together. Each worker may run for `percent` of the time.
+/// instead of together. Each worker is allowed to run for `percent` of the time.
 fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     let with = |phase| {
         let quota = Ns::from_ms(4 * percent);
@@ -235,7 +235,7 @@ pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
     let running = Rc::new(Shared::new(plans.len()));
     let mut groups = Vec::new();
     let mut next_cpu = 0;
-    // Each group chooses its phase beside those before it. Workers are bound to CPUs in turn.
+    // The phase of a group depends on the groups before it. Workers are bound to CPUs in turn.
     for plan in plans {
         let slot = phases.take(plan.period, plan.phase).map_err(io::Error::other)?;
         let first = slot.first_after(Ns::ZERO);
@@ -300,7 +300,7 @@ struct Worker {
     group: Rc<SimGroup>,
     running: Rc<Shared<usize>>,
     plan: GroupPlan,
-    /// When the group's first refill is due, in the worker that arms the refill timer; else `None`.
+    /// Set in the one worker that arms the refill timer: when the first refill is due.
     first: Option<Ns>,
 }
 
@@ -308,8 +308,8 @@ impl Worker {
     /// Does work while the group grants CPU time, and blocks while it has none left.
     fn run(self, work: Ps) {
         let _timer = self.first.map(|first| self.arm_refills(first));
-        // Wait for the group's first refill. Before it, only the quota with which the group was
-        // created could be used, which would shorten the measured time.
+        // Wait for the group's first refill. A worker that began earlier would use the quota with
+        // which the group was created, and the measured time would be shorter.
         cpu::wait_until(Ps::from_ns(self.first_refill()));
         self.group.began.set(engine::clock());
         let me = self.group.quota.lock().join();
@@ -339,7 +339,7 @@ impl Worker {
         self.group.quota.lock().next_refill()
     }
 
-    /// Starts the timer that refills the group and wakes the workers that wait for time.
+    /// Starts a timer that refills the group's quota, and wakes workers that wait for a refill.
     fn arm_refills(&self, first: Ns) -> tickless_machine::os::Timer {
         let (kernel, group) = (Rc::clone(&self.kernel), Rc::clone(&self.group));
         let period = self.plan.period;

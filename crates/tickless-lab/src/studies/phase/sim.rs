@@ -23,7 +23,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     plot_offsets(&mut result);
     plot_period(&mut result, &spec).map_err(sim::no_memory)?;
     sim::add_sensitivity(&mut result, request, &spec, model::refit, model::cells);
-    // Other machines have no figures of the second source.
+    // If the machine lacks these figures, answers that name them stay, with "-" as the figure.
     let words = ["later.apart.watts", "later.apart.joules"].map(|id| (id, shown(&result, id)));
     result.explain(STUDY.published.text, &words);
     Ok(result)

@@ -49,7 +49,7 @@ fn ns_of(clock: ClockId) -> u64 {
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// For a worker in a cgroup, which the kernel throttles.
+/// Does nothing. Called by a worker in a cgroup, where the kernel throttles the worker.
 pub(super) fn never_throttled() -> Result<(), LabError> {
     Ok(())
 }
@@ -81,8 +81,8 @@ struct Notes {
 
 impl Work {
     /// Runs the work in both groups. Each worker's thread first calls `join` with the number of its
-    /// group. It calls the returned function between two units of work, to wait while the group has
-    /// no CPU time left.
+    /// group. It calls the function that `join` returned after each unit of work, to wait while the
+    /// group has no CPU time left.
     pub(super) fn run<C: FnMut() -> Result<(), LabError>>(
         &self,
         join: impl Fn(usize) -> Result<C, LabError> + Sync,
@@ -117,7 +117,7 @@ impl Work {
         Ok(Done { completion_s, bursts_ms, overlap, windows, usage })
     }
 
-    /// Works in units until none is left, and notes bursts and the windows of time in which it ran.
+    /// Works in units until none is left. Records bursts, and when the worker ran and was paused.
     fn worker(
         &self,
         left: &AtomicU64,

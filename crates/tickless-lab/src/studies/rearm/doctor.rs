@@ -32,7 +32,7 @@ pub const REMOVALS: Check = Check {
 /// The limit for a warning, in writes per interrupt. A CPU that goes idle and wakes makes two
 /// writes: it stops the tick and starts it again.
 const WRITES_WARN: f64 = 4.0;
-/// The limit for the verdict "bad", in writes per interrupt: most timers never fire.
+/// The limit for the verdict "bad", in writes per interrupt. At this ratio most timers never fire.
 const WRITES_BAD: f64 = 10.0;
 
 /// Fewer writes than this per CPU and second do not matter. A write takes 0.1 us on hardware and up
@@ -66,7 +66,7 @@ fn writes(facts: &Facts) -> Judged<'_> {
     Judgement::figure(verdict, per_interrupt, how)
 }
 
-/// The limit from which writes for removed timers matter, in percent of all writes.
+/// The limit from which writes for removed timers matter, in percent of all device writes.
 const REMOVALS_WARN: f64 = 20.0;
 
 /// Fewer writes for removals than this per CPU and second do not matter: at 5 us a write they take

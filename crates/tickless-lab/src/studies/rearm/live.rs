@@ -36,8 +36,8 @@ impl Variant {
     /// Returns the expected device writes per round trip; `None` without a guard.
     fn writes(&self, trips: u32) -> Option<Band> {
         self.guard.map(|guard| match guard.policy {
-            // The limit is not zero: on a busy machine the driver may check the first deadline only
-            // during the measurement, and this check also writes to the device.
+            // The limit is not zero: a driver of a busy machine perhaps checks the first deadline
+            // only during the measurement, and this check also writes to the device.
             Policy::Lazy => Band::at_most((2.0 / f64::from(trips)).max(0.001)),
             _ => Band::at_least(2.0),
         })
@@ -80,7 +80,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             ("ahead", GUARD.as_secs().to_string()),
             ("spurious", spurious),
             ("when", when),
-            // With one CPU there is no such figure.
+            // With one CPU there is no such figure. Answers that name it then show "-".
             (gap, study.figure(gap)),
         ],
     );
@@ -134,7 +134,7 @@ fn gaps<'a>(study: &mut StudyResult, prefix: &str, find: &dyn Fn(&str) -> Option
     }
 }
 
-/// Returns where the threads of each policy run.
+/// Describes on which CPUs the threads of each policy run.
 fn place(variants: &[Variant]) -> String {
     let [one, other] = variants[variants.len() - 1].cpus;
     match one == other {
@@ -148,7 +148,7 @@ fn place(variants: &[Variant]) -> String {
 
 /// Measures round trips with nearer guards, to find the distance below which lazy rearming costs
 /// more than it saves: the device then fires for guards that were cancelled. Returns how often per
-/// round trip that happened at most, and at which distances lazy rearming cost more.
+/// round trip the device fired so at most, and at which distances lazy rearming cost more.
 fn density(
     study: &mut StudyResult,
     request: &Request,

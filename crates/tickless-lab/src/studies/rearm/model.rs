@@ -131,12 +131,12 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// The expected writes per round trip with the eager policy. Going idle moves the tick, and leaving
-/// idle cancels and arms it: each is a removal and an arming, and each of these writes once. Both
-/// happen on both CPUs.
+/// The expected writes per round trip with the eager policy. Going idle moves the tick. Leaving
+/// idle cancels the tick and arms it. Both times it is removed and armed, which writes twice, so
+/// each CPU writes four times. A round trip does that on both CPUs.
 const WRITES_EAGER: f64 = 8.0;
 
-/// What the counters show at a time: after the warm-up or at the end.
+/// What the counters show at one moment: after the warm-up, or at the end.
 #[derive(Clone, Copy, Default)]
 struct Note {
     at: Ps,

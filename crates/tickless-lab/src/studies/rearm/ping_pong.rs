@@ -103,7 +103,7 @@ impl Plan {
 /// Plays until the first guard causes no more device writes, then measures `trips` round trips.
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, LabError> {
     // Arming the first guard wakes a driver thread, which checks the first deadline and sleeps
-    // again. On a busy machine that may take long, and a check writes to the device. So the
+    // again. On a busy machine that can take long, and a check writes to the device. So the
     // measurement begins after a stretch without a write. An eager guard has no such stretch.
     const STRETCH: u32 = 100;
     let writes = || timers.map(|timers| device(&timers.stats()).writes);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn lazy_leaves_the_device_alone_and_eager_does_not() {
         let lazy = play(Policy::Lazy);
-        // The count may exceed 0: on a busy machine the driver's first check may find nothing due.
+        // The count can exceed 0: on a busy machine, the driver's first check can find nothing due.
         assert!(lazy.device.writes < 30, "{lazy:?}");
         assert_eq!(lazy.fired, 0);
         let eager = play(Policy::Eager);

@@ -12,7 +12,7 @@
 //! | `shards` | a wheel for each CPU; a timer's number decides which | hashed wheels |
 //!
 //! All but `heaps` run the library's core, so that only the design differs. Locks of `mutex` and
-//! `shards` are the library's without a bias: their threads spin and do not park: in their favour.
+//! `shards` are the library's without a bias. Their threads spin and never park, in their favour.
 
 use super::words::{BiasRule, Line, Memory, ServerHost, Slot, TurnByte, word};
 use std::cell::{Cell, RefCell};
@@ -60,7 +60,7 @@ impl Contender {
         }
     }
 
-    /// Returns by which rule a thread earns the bias of a lock.
+    /// Returns the rule by which a thread gets a lock's bias (it then needs no atomic exchange).
     pub fn rule(self) -> BiasRule {
         match self {
             Contender::Ours => BiasRule::ByCost,
@@ -188,7 +188,7 @@ impl Timers for Wheels {
         let (Some(counted), Some(slots)) = (&self.counted, slots) else { return };
         for slot in slots {
             counted.memory.give_back(slot);
-            // The set of timers is still open, so this user is never its last one.
+            // Ignore the result, whether this was the last user of a closed set: the set is open.
             let _ = counted.users.remove(cpu);
         }
     }
@@ -209,8 +209,8 @@ pub struct HeapTimer {
     is_stopped: Cell<bool>,
 }
 
-/// The heap of one CPU's timers. It is not sorted: no timer comes due in a run, so only the costs
-/// of the operations are simulated.
+/// The heap of one CPU's timers. It is not sorted, because no timer comes due in a run: only the
+/// costs of the operations are simulated.
 struct Heap {
     lock: SimLock<()>,
     timers: RefCell<Vec<Rc<HeapTimer>>>,
@@ -234,7 +234,7 @@ impl Heaps {
         Heaps((0..cpus).map(heap).collect())
     }
 
-    /// Locks a timer and changes it; `change` returns whether it must be added to a heap.
+    /// Locks a timer and calls `change`. Returns the result: whether the timer must enter a heap.
     fn modify(timer: &Rc<HeapTimer>, change: impl FnOnce() -> bool) -> bool {
         let (lock, order) = (&timer.lock.0, Ordering::Relaxed);
         while lock.compare_exchange(0, 1, order, order).is_err() {
@@ -278,8 +278,8 @@ impl Heaps {
         self.clean_up();
     }
 
-    /// Removes the stopped timers of this CPU's heap if they are more than a quarter of its timers,
-    /// as Go's scheduler does at its next turn.
+    /// Removes the stopped timers of this CPU's heap if they are more than a quarter of the heap's
+    /// timers. Go's scheduler does that at its next turn.
     fn clean_up(&self) {
         let heap = &self.0[cpu()];
         let stopped = heap.words.0.stopped.load(Ordering::Relaxed);

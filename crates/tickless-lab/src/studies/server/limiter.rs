@@ -11,9 +11,9 @@ use tickless_machine::platform::{self, SimLock, SimWord};
 pub enum Limits {
     #[default]
     None,
-    /// One for the server: the limit is exact, and its word moves from CPU to CPU.
+    /// One limiter for all CPUs: the limit is exact, and the limiter's word moves between CPUs.
     One,
-    /// One for each CPU, with a share of the limit: a CPU cannot use what another one leaves.
+    /// One limiter for each CPU, with a share of the limit that no other CPU can use.
     EachCpu,
 }
 
@@ -28,8 +28,8 @@ impl Limits {
     }
 }
 
-/// A limiter without a group, as the library has one for each key of a `KeyedLimiter`. Its quota is
-/// never used up, so only the cost of permits is simulated.
+/// A limiter as the library has one for each key of a `KeyedLimiter`. Its quota is never used up,
+/// so only the cost of taking permits is simulated.
 pub struct Limiter {
     permits: Permits<SimWord>,
     /// Guards the refills.

@@ -97,9 +97,9 @@ impl<'a> Worker<'a> {
         worker
     }
 
-    /// Serves requests, of which the first tenth warms up. Returns the time in timers, in ns, and
-    /// the number of requests. Ends with the first thread that has served all its requests, because
-    /// the other one could wait forever for connections that are in the queue of that thread.
+    /// Serves requests, of which the first tenth warms up. Returns the time spent in timers, in ns,
+    /// and the number of requests. Ends when either thread has served all its requests, because the
+    /// other thread could wait forever for connections in the queue of the one that has ended.
     fn serve(mut self, requests: u64, is_over: &AtomicBool) -> (f64, f64) {
         let (mut done, mut counted_from) = (0, None);
         while done < requests && !is_over.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 //! The study `server`: what timers cost a server whose workers steal each other's requests, from 2
-//! to 480 CPUs. The protocols of the library around its core run here, too: locks with a bias,
-//! doorbells, counts of users, memory, permits.
+//! to 480 CPUs. The library's code around its timer core is simulated too: biased locks, wake-ups
+//! of drivers, counts of users, memory, permits.
 
 mod contenders;
 mod limiter;

@@ -9,8 +9,8 @@
 //!
 //! With [`Limits`], each request first takes a permit of a limiter.
 //!
-//! The queues and the connections' own data take no simulated time: what remains beside the
-//! server's own work is the time in timers, interrupts and drivers included.
+//! The queues and the connections' own data take no simulated time. The time beyond the server's
+//! own work is that of timers, including interrupts and drivers.
 
 use super::contenders::{Contender, Counted, Heaps, Place, Timers, Wheels};
 use super::limiter::{Limiter, Limits};
@@ -64,7 +64,7 @@ struct Server<T: Timers> {
     timers: T,
     process: Rc<Process>,
     case: Case,
-    /// One for all CPUs, one for each, or none.
+    /// One limiter for all CPUs, one for each CPU, or no limiter.
     limiters: Vec<Line<Limiter>>,
     queues: Vec<RefCell<VecDeque<Request<T::Connection>>>>,
     /// The idle connections of each CPU; the most recently used one comes last.
@@ -178,7 +178,7 @@ impl<T: Timers> Server<T> {
         result
     }
 
-    /// Begins a request on an idle connection, more often on one that was used recently.
+    /// Begins a request on an idle connection: one that was used recently is more likely.
     fn begin(&self, cpu: CpuId, random: &mut Random) -> Option<Request<T::Connection>> {
         let mut idle = self.idle[cpu.index()].borrow_mut();
         let depth = zipf(idle.len() as u64, random);
@@ -246,7 +246,7 @@ fn serve<T: Timers>(
         totals: RefCell::new(totals),
     });
     for cpu in (0..cpus).map(CpuId) {
-        // Outside the machine, this takes no simulated time.
+        // Open connections before the machine runs, which takes no simulated time.
         let open = |_| server.open(cpu);
         server.idle[cpu.index()].borrow_mut().extend((0..CONNECTIONS).map(open));
     }
@@ -262,7 +262,7 @@ fn serve<T: Timers>(
     Ok(outcome)
 }
 
-/// Starts a worker and a driver on each CPU.
+/// Starts two threads on each CPU: a worker, and a driver that fires timers.
 fn start<T: Timers>(
     machine: &mut Machine,
     server: &Rc<Server<T>>,
@@ -290,8 +290,8 @@ fn start<T: Timers>(
 }
 
 impl<T: Timers> Server<T> {
-    /// Lets the worker earn the bias of its base's lock before the run. Where nothing is stolen, a
-    /// real thread earns it early: after a second on a large machine, which is not simulated.
+    /// Lets the worker get the bias of its base's lock before the run if nothing is stolen. A real
+    /// thread gets it after up to a second, which is too long to simulate.
     fn earn_bias(&self, cpu: CpuId) {
         if self.process.rule.get() == BiasRule::Fixed(2) {
             let connection = self.open(cpu);

@@ -22,7 +22,7 @@ const STOLEN: [u64; 5] = [0, 1, 10, 100, 500];
 
 const SEED: u64 = 1;
 
-/// One simulated run: the number of CPUs, the design, the stolen of 1,000 steps, and the outcome.
+/// One simulated run: CPUs, design, the number of stolen steps in 1,000, and the outcome.
 type Point = (u16, Contender, u64, Outcome);
 
 const COLUMNS: [Column<Outcome>; 5] = [
@@ -51,7 +51,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     if fewest != most {
         cells.extend(growth(&points, [fewest, most]));
     }
-    // A thread earns a bias in a millisecond, so the runs that show its losses are longer.
+    // A thread needs a millisecond to earn a bias, so runs that show what losing it costs are
+    // longer.
     let span = request.effort.pick(Ns::from_ms(1), Ns::from_ms(6), Ns::from_ms(20));
     let biases = cases(&[Fixed, Ours, Unbiased], &[1], span);
     let biased = request.effort.pick(&[30][..], &[2, 30, 120], &[2, 8, 30, 120, 480]);
@@ -88,7 +89,7 @@ fn cases(contenders: &[Contender], stolen: &[u64], span: Ns) -> Vec<Case> {
     contenders.iter().flat_map(|&contender| stolen.iter().map(case(contender))).collect()
 }
 
-/// Simulates each case with each number of CPUs.
+/// Simulates each case on a machine with each of these numbers of CPUs.
 fn points(like: &Spec, cpus: &[u16], cases: &[Case]) -> io::Result<Vec<Point>> {
     let sizes = sizes(like, cpus);
     let runs: Vec<(&Sized, Case)> =
@@ -107,14 +108,14 @@ fn ends(points: &[Point]) -> [u16; 2] {
     [cpus().min().unwrap_or(0), cpus().max().unwrap_or(0)]
 }
 
-/// Simulates a machine with its own number of CPUs.
+/// Simulates all cases on the machine `spec`, with the number of CPUs that it has.
 pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let cases = cases(&Contender::ALL, &STOLEN, Ns::from_us(200));
     Ok(cells("", &points(spec, &[cpus], &cases)?, &[cpus]))
 }
 
-/// Returns the name of a case: CPUs, contender, and the stolen steps in percent.
+/// Returns the name of a case: CPUs, contender, and the percentage of stolen steps.
 fn id(cpus: u16, contender: Contender, stolen: u64) -> String {
     format!("{cpus}.{}.{}pct", contender.name(), percent(stolen).replace('.', "_"))
 }
@@ -123,7 +124,7 @@ fn percent(stolen: u64) -> String {
     (stolen as f64 / 10.0).to_string()
 }
 
-/// Returns the figures of the points with the numbers of CPUs in `shown`.
+/// Returns the figures of those points whose number of CPUs is in `shown`.
 fn cells(prefix: &str, points: &[Point], shown: &[u16]) -> Vec<Cell> {
     let shown = points.iter().filter(|point| shown.contains(&point.0));
     let of = |(cpus, contender, stolen, outcome): &Point| {
@@ -151,7 +152,7 @@ fn growth(points: &[Point], [fewest, most]: [u16; 2]) -> Vec<Cell> {
     cells.filter(|cell| !cell.value.is_nan()).collect()
 }
 
-/// Returns the time per request with a bias divided by that without, at the worst point.
+/// Returns the time per request with a bias divided by the time without, at the worst point.
 fn over_unbiased(runs: [&[Point]; 2]) -> [Cell; 2] {
     [Ours, Fixed].map(|contender| {
         let over = |points: &[Point]| {
@@ -220,8 +221,8 @@ mod tests {
         assert!(outcome(30, Mutex, 0).lines_per_operation > 1.0, "one lock moves lines");
     }
 
-    /// Goal: a permit of one limiter for all CPUs moves its word, and no more than the page's table
-    /// allows; one of the CPU's own limiter moves nothing.
+    /// Goal: taking a permit of one limiter for all CPUs moves its word between CPUs, no more often
+    /// than the page's table allows. Taking a permit of the CPU's own limiter moves nothing.
     #[test]
     fn permits_move_no_more_lines_than_the_table_allows() {
         let moved = |limits| limited(30, Ours, 0, limits).lines_per_operation;
@@ -232,7 +233,7 @@ mod tests {
         assert!(moved(Limits::EachCpu) == 0.0, "a limiter for each CPU moves lines");
     }
 
-    /// Goal: with membarrier(2) as costly as on 30 CPUs, a bias that is soon lost costs little.
+    /// Goal: if 30 CPUs make membarrier(2) expensive, a bias that is soon taken away costs little.
     #[test]
     fn a_bias_that_does_not_pay_costs_nothing() {
         let time = |contender, stolen| outcome(30, contender, stolen).time_per_request;

@@ -1,10 +1,10 @@
 //! The library's protocols over the words of the simulated machine.
 //!
-//! The lock's bias, the doorbell, the counts of users, the turns of futures and the caches of free
-//! memory run from the files that programs use. The machine has no system calls and no
-//! thread-locals, so these have stand-ins with the same interface here: [`Process`] for the slots
-//! of threads, for futex(2) and for membarrier(2), [`Memory`] for the chunks of the arena. A CPU
-//! runs two threads: a worker of the server, and the driver of the CPU's base.
+//! The lock's bias, the wake-ups of drivers, the counts of users, the turns of futures and the
+//! caches of free memory run the library's own code. The machine has no system calls and no
+//! thread-locals, so [`Process`] stands in for the slots of threads, for futex(2) and for
+//! membarrier(2), and [`Memory`] for the chunks of the arena, with the same interface. A CPU runs
+//! two threads: a worker of the server, and the driver of the CPU's base.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,12 +30,12 @@ pub fn word(value: u64) -> SimWord {
     SimWord::new(value)
 }
 
-/// When a thread gets the bias of a lock, with which it takes the lock without an atomic exchange.
+/// When a thread gets the bias of a lock: the right to take it without an atomic exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BiasRule {
     /// As on a system without membarrier(2).
     Never,
-    /// After a thread has taken the lock this many times in a row, whatever a revocation costs.
+    /// A thread gets the bias after this many takes in a row, whatever losing the bias costs.
     Fixed(u64),
     /// The library's rule.
     ByCost,
@@ -54,7 +54,7 @@ pub struct Process {
 
 struct PerCpu {
     slots: [Line<ThreadSlot<SimBarriers>>; 2],
-    /// Which of the CPU's two threads have ever earned a bias. Only these use their slots.
+    /// Which of the CPU's two threads have ever earned a bias. A thread without one needs no slot.
     has_slot: [Cell<bool>; 2],
     /// The fibers of the worker and of the driver.
     fibers: [Cell<Option<FiberId>>; 2],
@@ -115,7 +115,7 @@ impl Process {
         }
     }
 
-    /// Makes the simulated process of a server on this machine, for the calling simulator thread.
+    /// Makes the process of a server on the machine `spec`, for the calling simulator thread.
     pub fn start(spec: &Spec) -> Rc<Process> {
         let call = spec.time("os.syscall_ns");
         let prices = Prices {
@@ -138,7 +138,7 @@ impl Process {
         &self.cpus[engine::here().index() % self.cpus.len()].0
     }
 
-    /// Returns the number that names the running thread's slot.
+    /// Returns the number of the running thread's slot, which records a lock held by its bias.
     fn thread(&self) -> u64 {
         let cpu = engine::here().index() % self.cpus.len();
         2 * cpu as u64 + 1 + u64::from(self.here().is_driving.get())
@@ -150,7 +150,7 @@ impl Process {
         &self.cpus[at / 2].0.slots[at % 2].0
     }
 
-    /// Gives a thread its slot. Returns the number that names the slot.
+    /// Marks a thread's slot as used, and returns the number of the slot.
     fn take_slot(&self, name: u64) -> u64 {
         self.has_slot(name).set(true);
         name
@@ -167,7 +167,7 @@ impl Process {
         }
     }
 
-    /// The timer interrupt, or another CPU, calls the driver.
+    /// Notes that the driver must run, because its timer expired or another CPU woke it.
     pub fn interrupted(&self, vector: Vector) {
         if matches!(vector, Vector::Timer | Vector::Look) {
             self.here().is_called.set(true);
@@ -194,13 +194,13 @@ impl Process {
             expire();
             bell.sleep(|deadline| deadline, engine::is_ending, |_, _, until| self.sleep(until));
         }
-        // The simulation is ending: the worker has to end, the driver has nothing more to do.
+        // The simulation is ending. The driver has nothing more to do, and lets the worker end.
         loop {
             self.switch_to_worker();
         }
     }
 
-    /// The driver waits until a time: the worker gets the CPU, unless the driver was woken before.
+    /// Waits until a time: gives the CPU to the worker, unless the driver was woken before.
     fn sleep(&self, until: Ns) {
         self.futexes.set(self.futexes.get() + 1);
         engine::charge(self.prices.futex);
@@ -210,7 +210,7 @@ impl Process {
         }
     }
 
-    /// The driver gives its CPU back to the worker.
+    /// Gives the CPU from the driver back to the worker.
     fn switch_to_worker(&self) {
         let here = self.here();
         here.is_driving.set(false);
@@ -257,8 +257,8 @@ impl Barriers for SimBarriers {
     }
 }
 
-/// The library's lock of a base: its bias, around lines of guarded data. A thread does not lose its
-/// CPU while it holds the lock.
+/// The library's lock of a base, with its bias. Locking also accesses the cache lines of the data.
+/// A thread does not lose its CPU while it holds the lock.
 pub struct BiasedLock<T> {
     bias: Line<Bias<SimBarriers>>,
     guarded: GuardedLines,
@@ -329,9 +329,9 @@ impl Drop for Unlock<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerHost;
 
-// SAFETY: the words and parking are those of `Sim`. The lock excludes: the protocol of the library
-// runs on a machine that is sequentially consistent, and the data is behind a mutex besides.
-// `program` writes words, and neither unwinds nor uses the bases.
+// SAFETY: the words and parking are those of `Sim`. The lock excludes other threads: the library's
+// protocol runs on a machine that is sequentially consistent, and the data is behind a mutex
+// besides. `program` writes words, and neither unwinds nor uses the bases.
 unsafe impl Platform for ServerHost {
     type Word = SimWord;
     type ParkingWord = SimWord;
@@ -400,9 +400,9 @@ impl Byte for TurnByte {
     }
 }
 
-/// A stand-in for the library's arena: a cache of free slots for each CPU, behind the library's
-/// lock for which no thread waits, and a depot with which the caches exchange batches. A slot is
-/// the number of a word, which stands for the slot's line: freeing the slot writes it.
+/// A stand-in for the library's arena. Each CPU has a cache of free slots, behind the library's
+/// lock for which no thread waits. The caches exchange batches with a depot. A slot stands for a
+/// cache line of memory: freeing the slot writes its word.
 pub struct Memory {
     caches: Vec<Line<TryLock<Vec<Slot>, SimWord>>>,
     depot: SimLock<Vec<Vec<Slot>>>,
@@ -418,7 +418,7 @@ impl Memory {
         Memory { caches, depot: SimLock::new(Vec::new()) }
     }
 
-    /// Takes a slot from this CPU's cache, which is filled from the depot or with new slots.
+    /// Takes a slot from this CPU's cache. Fills an empty cache from the depot or with new slots.
     pub fn take(&self) -> Slot {
         self.with_cache(|free| {
             let slot = free.pop().unwrap_or_else(|| {
@@ -445,9 +445,9 @@ impl Memory {
         });
     }
 
-    /// Locks this CPU's cache, or the next one that is free.
+    /// Locks this CPU's cache of free slots, or that of the next CPU whose cache is not locked.
     fn with_cache<R>(&self, body: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
-        // A thread does not lose its CPU here, so that another cache is never needed.
+        // A thread does not lose its CPU here, so it always gets its own CPU's cache.
         let _masked = irq::mask();
         let mut round = engine::here().index();
         loop {

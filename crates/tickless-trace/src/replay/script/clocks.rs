@@ -2,12 +2,12 @@
 //!
 //! The replay's clock is the trace's clock, shifted such that the kernel's jiffies begin at
 //! multiples of the tick, and that the replay counts the same jiffies as the kernel, modulo the
-//! width of the wheel's coarsest buckets. So the wheel's buckets end when the kernel's do.
+//! width of the timer wheel's coarsest buckets. So the buckets of both wheels end together.
 //!
-//! The expiry of a high-resolution timer is on the clock for which the timer was set up. The
-//! records of expiries show that clock and the trace's clock, and so how far they are apart. A
-//! timer whose set-up was not recorded is assumed to be on CLOCK_MONOTONIC, or on CLOCK_REALTIME if
-//! its expiry is decades away from the current CLOCK_MONOTONIC.
+//! The expiry of a high-resolution timer is on the clock for which the timer was set up. The record
+//! of an expiry shows the time on that clock and on the trace's clock, and thereby how far the two
+//! clocks are apart. A timer whose set-up was not recorded is assumed to be on CLOCK_MONOTONIC, or
+//! on CLOCK_REALTIME if its expiry is decades away from the current CLOCK_MONOTONIC.
 
 use super::timers::Timers;
 use crate::read::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, Trace};
@@ -53,7 +53,7 @@ impl Clocks {
                 _ => {}
             }
         }
-        // CLOCK_BOOTTIME and CLOCK_MONOTONIC differ only after a suspend, so assume they are equal.
+        // Without a measurement, take CLOCK_BOOTTIME for CLOCK_MONOTONIC, as before any suspend.
         clocks.ahead[ClockId::Boottime as usize].get_or_insert(monotonic);
         clocks
     }
@@ -62,8 +62,8 @@ impl Clocks {
         trace_time.after(self.shift)
     }
 
-    /// Returns the clock that a timer is on: the one of its set-up, if that was recorded. If not,
-    /// decides by how far `time`, on the timer's clock, is from `now`, on the trace's clock.
+    /// Returns the clock that a timer is on: the clock of its set-up, if known. Otherwise, it is
+    /// CLOCK_REALTIME if `time`, on the timer's clock, is decades after `now`, on the trace's.
     pub(super) fn clock_of(&self, set_up: Option<ClockId>, time: Ns, now: Ns) -> ClockId {
         let is_far = || time.since(now) > DECADES;
         set_up.unwrap_or_else(|| if is_far() { ClockId::Realtime } else { ClockId::Monotonic })
@@ -83,12 +83,13 @@ impl Clocks {
     /// jiffies cannot be converted.
     ///
     /// The code that started the timer asked for a deadline at least `expires - now` ticks after
-    /// `at`. The result is the time that many ticks after `at`, moved into jiffy `expires`.
+    /// `at`. The result is the time that many ticks after `at`, limited to jiffy `expires`.
     pub(super) fn deadline(&self, at: Ns, now: Jiffy, expires: Jiffy) -> Option<Ns> {
         let clock = self.jiffies?;
         let ticks = clock.time(expires).since(clock.time(now));
         let begins = self.replay_time(clock.time(expires));
-        // Recorded times are cut to microseconds: the real deadline is after the jiffy's beginning.
+        // Recorded times are cut to microseconds, so the sum can be too early: move it after
+        // `begins`.
         Some(at.after(ticks).clamp(begins.after(Ns(1)), begins.after(clock.tick)))
     }
 
@@ -99,8 +100,8 @@ impl Clocks {
         Some(Ns(begins.0.saturating_sub(clock.tick.0)).after(Ns(1)))
     }
 
-    /// Adds a measurement of how far the trace's clock is ahead of `clock`. Keeps the smallest: a
-    /// record is printed after its time was read, never before, so the smallest is the most exact.
+    /// Adds a measurement of how far the trace's clock is ahead of `clock`. Keeps the smallest: the
+    /// record gets its time after `now` was read, so every measurement is a bit too large.
     fn sample(&mut self, clock: ClockId, trace_time: Ns, now: Ns) {
         let ahead = i128::from(trace_time.0) - i128::from(now.0);
         let Ok(ahead) = i64::try_from(ahead) else { return };

@@ -19,7 +19,7 @@ pub(in crate::replay) struct Turn {
     pub(in crate::replay) lasts: Ns,
 }
 
-/// Returns when CPUs go idle and become busy, on the replay's clock and in its order. O(n log n).
+/// Returns when CPUs go idle and become busy, on the replay's clock, sorted by time. O(n log n).
 pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Vec<Turn> {
     let times = trace.records.iter().map(|record| clocks.replay_time(record.time));
     let Some(begins) = times.clone().next() else { return Vec::new() };

@@ -96,7 +96,7 @@ impl Interrupt {
             {
                 true
             }
-            // If the ends of callbacks are not recorded, the callback may still run.
+            // If the ends of callbacks are not recorded, the callback perhaps still runs.
             (_, Callback::Returned(..)) => {
                 !self.ends.of_callbacks && record.context.in_hard_irq() == Some(true)
             }
@@ -112,8 +112,8 @@ impl Interrupt {
                     true => Callback::Runs,
                     false => Callback::Returned(timer, at),
                 };
-                // The handler read the time before the record was printed, so its time is not later
-                // than that. Printed times are cut to microseconds, so allow one more.
+                // The handler read the time before the record was printed, so `now` is not after
+                // `at`. Printed times are cut to microseconds, so allow one microsecond more.
                 let printed_max = at.after(Ns::from_us(1));
                 self.now = self.now.max(now.unwrap_or(Ns::ZERO).min(printed_max));
             }

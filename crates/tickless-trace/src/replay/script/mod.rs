@@ -4,15 +4,15 @@
 //! - An interrupt is a pair of records, with records of this and other CPUs in between. In a script
 //!   it is one item, at the time when the interrupt began, with everything that its CPU did in it;
 //!   see [`interrupt`].
-//! - To restart a timer, or to expire it, the kernel removes it first, which may be recorded as a
-//!   cancel. The script has no such cancels; see [`paired`].
+//! - To restart a timer, or to expire it, the kernel removes it first, and some kernels record that
+//!   as a cancel. The script has no such cancels; see [`paired`].
 //! - Expiries are on the timers' own clocks, or in jiffies; see [`clocks`].
 //! - The record of a start has the CPU that started the timer, and the record of its expiry the CPU
 //!   on which the timer was. The script has the latter.
 //! - Timers that were pending when the recording began have no recorded start. If such a timer
 //!   expires, it is assumed to have been armed for that time. If it is cancelled or restarted
 //!   first, its unknown start is left out.
-//! - The kernel may not record a CPU on its way into or out of idle, and events may be lost. The
+//! - Some kernels do not record a CPU on its way into or out of idle, and events can get lost. The
 //!   script also has the operations that must have happened without a record, and counts them; see
 //!   [`inference`].
 
@@ -107,7 +107,7 @@ pub struct Start {
     pub wakes: Wakes,
 }
 
-/// How often the kernel performed each operation on one family of timers.
+/// How often the kernel performed each operation on one family of timers (wheel or queue).
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct FamilyCounts {
     pub start: u64,
@@ -123,7 +123,7 @@ impl FamilyCounts {
     }
 }
 
-/// Converts a trace to a script: the operations on its timers. O(n log n).
+/// Converts a trace to a script: the operations on its timers. O(n log n) in the number of records.
 pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
     writer::Writer::new(trace, inference, Ticks::Kept).write(trace)
 }

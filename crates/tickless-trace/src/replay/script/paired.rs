@@ -12,7 +12,7 @@
 //!
 //! Between the two records of a pair, the kernel holds a lock with interrupts off, so the only
 //! other records of that CPU are writes to its event device. The expiry of a wheel timer is an
-//! exception: the kernel releases the lock before it records the callback, and an interrupt may
+//! exception: the kernel releases the lock before it records the callback, and an interrupt can
 //! come in between. However, no wheel timer expires without its `timer_cancel`.
 //!
 //! The two records are microseconds apart. A real cancel with a start right after it looks like a
@@ -27,7 +27,7 @@ use tickless_core::time::Ns;
 /// the hypervisor does not run the virtual CPU.
 const APART_MAX: Ns = Ns::from_us(100);
 
-/// Returns, for each record, whether it is a cancel that is only part of another operation. O(n).
+/// Returns, for each record, whether it is a cancel that is only part of a different operation.
 pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
     let mut paired = vec![false; trace.records.len()];
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
@@ -80,7 +80,7 @@ impl Cpu {
                 self.cancels[1] = None;
                 None
             }
-            // A device write does not separate a pair, because removing a timer may cause it.
+            // A device write does not separate a pair: removing a timer can cause such a write.
             Event::WriteMsr { .. } => None,
             _ => self.cancels[self.level(record)].take(),
         }

@@ -1,8 +1,8 @@
 //! Finds the timer that each record is about.
 //!
-//! Timers are numbered once, so that all other tables are indexed by number. An address and a
-//! family (wheel or queue) identify a timer. The kernel uses the address of a freed timer again:
-//! when the new timer is set up, it counts as idle, whatever the state of the freed one was.
+//! Each timer gets a number, which is its index in all other tables. An address and a family (wheel
+//! or queue) identify a timer. The kernel uses the address of a freed timer again: when the new
+//! timer is set up, it counts as idle, whatever the state of the freed one was.
 
 use crate::read::{Event, Family, Record, TimerAddr, Trace};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(super) struct Timers {
 const NONE: u32 = u32::MAX;
 
 impl Timers {
-    /// Gives the timers of a trace numbers, in the order of their first records. O(n).
+    /// Numbers the timers of a trace, in the order of their first records. O(n) in the records.
     pub(super) fn number(trace: &Trace) -> Timers {
         let mut numbers: HashMap<(Family, TimerAddr), u32> = HashMap::new();
         let mut families = Vec::new();
@@ -39,7 +39,7 @@ impl Timers {
         Some(self.by_record[place]).filter(|number| *number != NONE)
     }
 
-    /// Returns for each timer whether it is the tick of a CPU. O(n).
+    /// Returns for each timer whether it is the tick of a CPU. O(n) in the number of records.
     pub(super) fn ticks(&self, trace: &Trace) -> Vec<bool> {
         let functions = trace.names.tick_functions();
         let mut is_tick = vec![false; self.families.len()];
@@ -55,7 +55,7 @@ impl Timers {
 }
 
 /// Returns whether the event is the end of a callback. Such an event changes nothing about the
-/// timer, which the callback may have freed.
+/// timer, and perhaps the callback has freed it.
 fn is_exit(event: &Event) -> bool {
     matches!(event, Event::TimerExpireExit { .. } | Event::HrtimerExpireExit { .. })
 }

@@ -105,7 +105,7 @@ impl Writer {
             self.leave(CpuId(cpu as u16));
         }
         // Interrupts were added when they ended: move them to where they began. The sort must be
-        // stable, because an inferred operation has the record of the operation that it precedes.
+        // stable, because an inferred operation has the record of the one that it precedes.
         self.script.items.sort_by_key(|item| (item.at, item.record));
         self.script
     }
@@ -157,7 +157,7 @@ impl Writer {
         self.start(seen, function, start);
     }
 
-    /// Follows the arming of a high-resolution timer, whose expiry may be on any clock.
+    /// Follows the arming of a high-resolution timer, whose expiry can be on any clock.
     fn start_queue(&mut self, seen: Seen<'_>) {
         let Seen { record, timer, at } = seen;
         let Event::HrtimerStart { expires, soft_expires, function, was_armed, .. } = record.event
@@ -211,7 +211,7 @@ impl Writer {
         }
     }
 
-    /// Follows a cancel, of which the effect is unknown if the timer's state is.
+    /// Adds a cancel. Its effect is unknown if it is unknown whether the timer was pending.
     fn cancel(&mut self, Seen { record, timer, at }: Seen<'_>) {
         self.script.counts(timer).cancel += 1;
         if self.states[timer as usize].known == Known::Nothing {
@@ -319,7 +319,7 @@ impl Writer {
         self.cpus[cpu.index()].interrupt = Some(Interrupt::new((at, self.place), ends));
     }
 
-    /// Ends the interrupt of a CPU, and adds it with the operations that were performed in it.
+    /// Ends the interrupt of a CPU, and adds it to the script, with its operations.
     fn leave(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         let Some(Interrupt { moment, now, due, ops, .. }) = state.interrupt.take() else { return };
@@ -327,8 +327,8 @@ impl Writer {
         let families = &self.script.families;
         let expires =
             |op: &Op| matches!(op, Op::Expire(of) if families[*of as usize] == Family::Queue);
-        // Without the ticks, an interrupt that expired nothing else would not have happened. What
-        // its CPU did in it remains.
+        // Without the ticks, an interrupt that expired only ticks would not have happened. The
+        // other operations of its CPU remain.
         if self.ticks == Ticks::Kept || ops.iter().any(expires) {
             self.script.push(moment, cpu, ItemKind::Interrupt { now, due }, &ops);
         } else if !ops.is_empty() {

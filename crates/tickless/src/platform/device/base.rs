@@ -23,7 +23,7 @@ impl BaseDevice {
         BaseDevice { bell: Doorbell::default(), own_loop: None }
     }
 
-    /// Makes a device whose driver thread `starter` starts when the device is first rung.
+    /// Makes a device for a driver thread that `starter` starts when the device is first rung.
     pub fn futex_started_by(starter: Arc<Starter>) -> BaseDevice {
         BaseDevice { bell: Doorbell::started_by(starter), ..BaseDevice::futex() }
     }
@@ -48,7 +48,7 @@ impl BaseDevice {
         }
     }
 
-    /// Programs the device, under the lock of the base. Returns what the caller must do afterwards.
+    /// Programs the device. The caller holds the base's lock, and then does what this returns.
     pub fn program(&self, clock: &HostClock, cpu: CpuId, at: Ns) -> Rearm {
         match &self.own_loop {
             Some(device) if device.set(at, clock) => return Rearm::Keep,

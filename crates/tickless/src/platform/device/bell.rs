@@ -16,7 +16,7 @@ const ASLEEP: u64 = 1 << 32;
 /// Wakes a driver thread when an earlier deadline is armed.
 #[derive(Debug, Default)]
 pub struct DriverBell<W, R> {
-    /// Counts the rings: the signals that the deadline changed. The driver sleeps until it changes.
+    /// Counts the rings: the signals that the deadline changed. The driver sleeps until it is rung.
     rings: R,
     /// The driver's deadline, in ns of the host's clock. Written under the lock of the base.
     deadline: W,
@@ -63,12 +63,12 @@ impl<W: Word, R: ParkingWord> DriverBell<W, R> {
         if sleep == 0 || sleep == all_seen {
             return;
         }
-        // The driver may have woken by itself; then this wakes no thread, which is fine.
+        // If the driver has woken by itself, this call wakes no thread, which is fine.
         wake(&self.rings);
         // The driver, now woken, leaves this sleep, and until its next one no other thread needs to
         // wake it. A sleep that has already been announced after this one has another number, which
         // this exchange does not change. The exchange comes after the wakeup: otherwise other
-        // threads would rely on this thread, which may lose its CPU before it wakes the driver.
+        // threads would rely on this thread, which can lose its CPU before it wakes the driver.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
     }
@@ -122,7 +122,7 @@ impl<W: Word> LoopBell<W> {
         LoopBell { deadline: never(), waits_for: never(), waits: W::new(0), last_wait: W::new(0) }
     }
 
-    /// Sets the deadline, under the lock of the base. Then call [`ring`](LoopBell::ring).
+    /// Sets the deadline. Hold the base's lock during the call; then call [`ring`](LoopBell::ring).
     pub fn set(&self, deadline: Ns) {
         // SeqCst: pairs with the store to `waits` in `begin_wait`, so that at least one of the two
         // threads sees what the other has written.
@@ -137,8 +137,8 @@ impl<W: Word> LoopBell<W> {
         Ns(self.deadline.load(Ordering::SeqCst))
     }
 
-    /// Wakes the loop by `call`, if the loop waits for a later deadline and was not called yet.
-    /// Returns whether it called.
+    /// Wakes the loop by a call of `call`, if the loop waits for a later deadline and no thread has
+    /// woken it yet. Returns whether `call` was called.
     pub fn ring(&self, call: impl FnOnce(Ns)) -> bool {
         let wait = self.waits.load(Ordering::SeqCst);
         let waits_for = self.waits_for.load(Ordering::SeqCst);
@@ -150,15 +150,15 @@ impl<W: Word> LoopBell<W> {
         // The loop, which is now woken, asks for the deadline again before its next wait; until
         // then no other thread needs to wake it. A wait that has already begun has another number,
         // which this exchange does not change. The exchange comes after the system call that wakes
-        // the loop: otherwise other threads would rely on this thread, which may lose its CPU
+        // the loop: otherwise other threads would rely on this thread, which can lose its CPU
         // before that call.
         let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.waits.compare_exchange(wait, 0, set, failed);
         true
     }
 
-    /// Returns the deadline until which the loop may wait. From here on, a thread that arms an
-    /// earlier deadline wakes the loop. Call this only on the loop's own thread.
+    /// Returns the deadline until which the loop is allowed to wait. A thread that arms an earlier
+    /// deadline after this call wakes the loop. Call this only on the loop's own thread.
     pub fn begin_wait(&self) -> Ns {
         let mut deadline = self.deadline.load(Ordering::SeqCst);
         let wait = self.last_wait.load(Ordering::Relaxed) + 1;

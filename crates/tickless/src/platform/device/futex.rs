@@ -1,5 +1,5 @@
 //! The default event device: a driver thread that waits on a futex until its next timer is due,
-//! with the smallest timer slack that the kernel offers. The default would add 50 µs to an expiry.
+//! with the kernel's smallest timer slack. The default slack would add 50 µs to an expiry.
 //!
 //! A thread that programs the device stores the deadline and *rings*: it changes the futex word. It
 //! makes a system call, to wake the driver, only if the driver sleeps.
@@ -64,7 +64,7 @@ impl Doorbell {
 
     pub fn begin(&self) {
         // Relaxed: the driver announces its first sleep after this, by a SeqCst store. A thread
-        // that sees that also sees this flag, and wakes the driver instead of calling the starter.
+        // that sees that store also sees this flag, and wakes the driver, not the starter.
         self.is_driven.store(true, Ordering::Relaxed);
         self.bell.begin();
     }
@@ -102,7 +102,7 @@ impl Doorbell {
         }
     }
 
-    /// Returns whether the deadline is within the margin, so that the driver should not sleep.
+    /// Returns whether the deadline is within the margin: the driver then spins and does not sleep.
     pub fn is_near(&self, margin: Ns, now: Ns) -> bool {
         let deadline = self.bell.deadline();
         margin != Ns::ZERO && deadline != Ns::NEVER && deadline.since(margin) <= now

@@ -1,6 +1,6 @@
 //! The event device of a program that runs timers in its own event loop: a descriptor that the loop
 //! polls, or a callback that wakes the loop (see `bell`). An asynchronous runtime polls the
-//! descriptor, or has a task that waits in a timer of the runtime, which arming threads wake.
+//! descriptor, too. Or a task waits in a timer of the runtime, and arming threads wake that task.
 
 use super::bell::LoopBell;
 #[cfg(linux_platform)]
@@ -34,9 +34,9 @@ enum Signal {
     #[cfg(linux_platform)]
     Descriptor(Timerfd),
     Callback(Box<OnRearm>),
-    /// For a task in an asynchronous runtime. The runtime polls the timerfd edge-triggered, so its
-    /// expiries are never read. If the task has waited in a timer of the runtime from the start,
-    /// there is no timerfd.
+    /// For a task in an asynchronous runtime. The runtime polls the timerfd edge-triggered, so no
+    /// thread has to read its expiries. If the task has waited in a timer of the runtime from the
+    /// start, there is no timerfd.
     Runtime {
         #[cfg(linux_platform)]
         timer: Option<Timerfd>,
@@ -44,7 +44,7 @@ enum Signal {
     },
 }
 
-/// The descriptor may become readable this long before the deadline: the largest difference between
+/// The descriptor can become readable this long before the deadline: the largest difference between
 /// `CLOCK_MONOTONIC`, which the descriptor uses, and the timers' clock.
 #[cfg(linux_platform)]
 const NEAR: Ns = Ns::from_ms(1);
@@ -70,7 +70,7 @@ impl LoopDevice {
         LoopDevice::new(Signal::Callback(on_rearm))
     }
 
-    /// A runtime's device: it polls `timer`, or a task of it waits if there is none.
+    /// Makes a runtime's device. The runtime polls `timer`; a task of it waits if that is `None`.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn in_runtime(
         runtime: Arc<dyn Runtime>,
@@ -94,8 +94,8 @@ impl LoopDevice {
         }
     }
 
-    /// Programs the device, under the lock of the base. Returns `false` if the caller must also
-    /// call [`ring`](LoopDevice::ring) after it has released the lock.
+    /// Programs the device. The caller holds the lock of the base. Returns `false` if the caller
+    /// must also call [`ring`](LoopDevice::ring) after it has released the lock.
     #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "callbacks need no clock"))]
     pub fn set(&self, deadline: Ns, clock: &HostClock) -> bool {
         self.bell.set(deadline);
@@ -103,7 +103,7 @@ impl LoopDevice {
         if let Some(timer) = self.descriptor() {
             self.written.store(deadline.0, Ordering::SeqCst);
             // Ignore an error: only a new seccomp filter can refuse this call. The event loop must
-            // then wait no longer than `timeout` returns.
+            // then wait no longer than the time that `timeout` returns.
             let _ = timer.set(clock.to_system(deadline));
             return true;
         }
@@ -135,8 +135,9 @@ impl LoopDevice {
         }
     }
 
-    /// Records that a pending timer was disarmed. A runtime's virtual clock moves to the deadline
-    /// that the task waits for, so wake the task: it must not wait for a timer that is not pending.
+    /// Records that a timer was disarmed. A virtual clock of a runtime moves to the deadline for
+    /// which the task waits, so wake the task: otherwise the clock would move to a timer that is
+    /// not pending.
     #[cfg(feature = "tokio-time")]
     #[inline]
     pub fn disarmed(&self) {
@@ -146,14 +147,14 @@ impl LoopDevice {
         }
     }
 
-    /// Returns the deadline until which the loop may wait. From here on, a thread that arms an
-    /// earlier deadline wakes the loop. Call this only on the loop's own thread.
+    /// Returns the deadline until which the loop is allowed to wait. A thread that arms an earlier
+    /// deadline after this call wakes the loop. Call this only on the loop's own thread.
     pub fn begin_wait(&self) -> Ns {
         self.bell.begin_wait()
     }
 
     /// Records that the loop runs timers: until it waits again, no thread needs to wake it. Returns
-    /// whether a timer is due at `now`, or so soon that the descriptor may already be readable.
+    /// whether a timer is due at `now`, or so soon that the descriptor is perhaps readable already.
     pub fn begin_run(&self, now: Ns) -> bool {
         self.bell.begin_run();
         let is_due = self.bell.deadline() <= now;
@@ -164,7 +165,7 @@ impl LoopDevice {
         }
     }
 
-    /// Returns whether the descriptor has expired or may expire at any moment. Reads the expiry.
+    /// Returns whether the descriptor has expired, or will very soon. Also reads the expiry.
     #[cfg(linux_platform)]
     fn has_expired(&self, timer: &Timerfd, now: Ns) -> bool {
         // Read the number of armings before the descriptor. If another thread arms the descriptor

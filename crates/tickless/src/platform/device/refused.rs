@@ -5,7 +5,7 @@ use core::fmt;
 use rustix::io::Errno;
 use std::io;
 
-/// A system call that the system refused, so that a simpler mechanism replaces it.
+/// A system call that the system refused. The library uses a simpler mechanism in its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusedCall {
     pub call: &'static str,

@@ -6,7 +6,7 @@ use tickless_core::clock::combined::{self, Patience, ReadPolicy};
 use tickless_core::clock::counter::Counter;
 
 /// A slow shared counter. One thread at a time reads it, for all threads that need a value at that
-/// moment. A value may be older than the call by at most one device read. If the counter never goes
+/// moment. A value is older than the call by at most one device read. If the counter never goes
 /// back, neither do the values: on any thread, and across threads that synchronise with each other.
 ///
 /// If the reading thread loses its CPU, or does not exist in a forked child, a waiting thread reads
@@ -56,15 +56,15 @@ impl<C: Counter> Combined<C> {
         self.inner.counter()
     }
 
-    /// Returns the counter's value, which may be older than the call by one device read.
+    /// Returns the counter's value, which is older than the call by at most one device read.
     #[inline]
     pub fn read(&self) -> u64 {
         self.inner.read()
     }
 
     /// Reads the device, without waiting for another thread's reading: for signal handlers, which
-    /// may have interrupted that thread. The value may be ahead of what [`read`](Combined::read)
-    /// returns next, by one device read.
+    /// can interrupt the reading thread. The value can be ahead of what [`read`](Combined::read)
+    /// returns next, by at most one device read.
     #[inline]
     pub fn read_directly(&self) -> u64 {
         self.inner.read_directly()
