@@ -38,8 +38,9 @@ const SPINS: u32 = 4;
 
 /// Runs a program in virtual time, and returns when it has ended.
 ///
-/// Blocks, and needs the calling thread for itself: as the program's parent, it gets SIGCHLD.
-/// Forwards signals to the program while it runs. `notes` gets what the user should know.
+/// Blocks. For a process without other threads and children: this takes SIGCHLD, and the exit
+/// status of every child. Forwards signals to the program while it runs. `notes` gets what the user
+/// should know.
 ///
 /// # Errors
 ///
