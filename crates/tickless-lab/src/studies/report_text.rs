@@ -9,7 +9,7 @@
 //!   and the name of one of our figures, where `*` stands for this machine's number of CPUs; `word`
 //!   and a word; or empty.
 //! - `- ` begins a note, and `## ` a question, with its answer below. `{NAME}` is the figure of
-//! that name, or a text that the study provides; `{atomic add}` is the ns of an atomic add here.
+//!   that name, or a text that the study provides; `{atomic add}` is the ns of an atomic add here.
 
 use super::World;
 
