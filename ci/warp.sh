@@ -70,7 +70,7 @@ check() {
       if [ "$out" != "$wanted" ] || [ "$passed" -lt "$seconds" ] ||
         [ "$passed" -gt $((seconds + seconds / 10 + 5)) ]; then
         echo "$name on $cpus CPUs (round $round): printed '$out', not '$wanted'; took $passed s of \
-virtual time, not $seconds" >&2
+virtual time, not $seconds: $(tail -n 1 "$folder/errors")" >&2
         exit 1
       fi
     done
