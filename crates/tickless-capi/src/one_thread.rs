@@ -89,7 +89,7 @@ impl<T, F> OneThread<T, F> {
         EndLoan(&self.lent)
     }
 
-    /// Lends the value to nobody: until the result is dropped, calls on the handle, for example by
+    /// Locks the value: until the result is dropped, calls on the handle, for example by
     /// callbacks, return `TICKLESS_BUSY`.
     pub(crate) fn refuse_calls(&self) -> impl Drop + '_ {
         self.lent.set(NonNull::dangling().as_ptr());

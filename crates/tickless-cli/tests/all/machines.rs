@@ -91,12 +91,10 @@ fn a_busy_host_is_measured_only_on_request() {
         }
         let refused = tickless(line);
         let is_written = path("busy.toml").exists();
-        // On a busy machine a price can be absurd. The program then asks to measure again.
-        let mut measurements = (0..5).map(|_| tickless(&format!("{line} --anyway")));
-        let measured = measurements.find(|run| !run.err.contains("measure again"));
+        let measured = tickless(&format!("{line} --anyway"));
         over.store(true, Ordering::Relaxed);
         let _ = refused.exits(2, &["busy with other work", "--anyway"]);
-        let _ = measured.expect("one of five measurements is usable").exits(0, &[]);
+        let _ = measured.exits(0, &[]);
         assert!(!is_written);
     });
     let text = fs::read_to_string(path("busy.toml")).unwrap();

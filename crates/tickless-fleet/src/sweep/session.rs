@@ -19,7 +19,7 @@ pub struct Session<F> {
 }
 
 impl<F: Deref<Target = Folder>> Session<F> {
-    /// Locks a shard, and finds its results. `retry` says whether failed cells count as missing.
+    /// Locks a shard, and finds its results. `retry`: whether failed cells count as missing.
     pub fn begin(folder: F, shard: Shard, retry: Retry) -> Result<Self, SweepError> {
         let claim = folder.claim(shard)?;
         let mut index = Index::default();

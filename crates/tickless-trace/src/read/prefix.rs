@@ -56,7 +56,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Splits a line into its parts. The error tells why it has no event. O(length), no allocation.
+/// Splits a line into its parts. The error is why it has no event. O(length), no allocation.
 pub(crate) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     let mut cause = Cause::NotAnEvent;
     let mut rest = line;
