@@ -115,6 +115,13 @@ fn cancel_can_be_repeated() {
     assert_ne!(one, other);
 }
 
+/// If each CPU reads the device itself, there is a device read for each clock read.
+#[test]
+fn device_reads_are_divided_by_clock_reads() {
+    let direct = clock::run(&spec("haswell-ex-4s"), Source::Direct, Ticks::Aligned).unwrap();
+    assert!((1.0..1.01).contains(&direct.device_reads), "{}", direct.device_reads);
+}
+
 /// Goal: the clock study. The order of the three sources on both machines.
 #[test]
 fn one_reader_reads_for_all() {
