@@ -44,6 +44,11 @@ done
 # ci/adapters.sh builds them.
 (cd adapters && cargo package --locked --allow-dirty --workspace --no-verify --list >/dev/null)
 
+# A package does not have the profiles of this workspace: `cargo install tickless-cli` compiles each
+# crate in several parts, and inlines between them. Only such a build shows whether the parts find
+# each other's symbols. The only crate with symbols of its own is the one with assembly.
+cargo build --locked -q --profile bench -p tickless-warp --example warp
+
 installed=$(mktemp -d)
 trap 'rm -rf "$installed"' EXIT
 cargo install --locked -q --path crates/tickless-cli --root "$installed" --target-dir target

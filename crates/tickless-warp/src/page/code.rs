@@ -19,6 +19,11 @@ pub(super) const COPIES: usize = 128;
 
 global_asm!(
     ".pushsection .text.tickless_warp, \"ax\", @progbits",
+    // Rust's code may be compiled in several parts, each of which has to find these symbols.
+    ".irp part, code, clock_gettime, gettimeofday, time, code_end",
+    ".globl tickless_warp_\\part",
+    ".hidden tickless_warp_\\part",
+    ".endr",
     ".balign 64",
     "tickless_warp_code:",
     // Reads the clock with the number in rdi: s to rdx, ns to rax. Changes rcx, r8 - r11.
