@@ -16,7 +16,7 @@
 
 use crate::sys::thread_events::ThreadEvents;
 use crate::timeout::Endless;
-use crate::tree::{Signals, State, Thread, Tree};
+use crate::tree::{Signals, State, Thread, Tree, Wait};
 use libc::{c_long, pid_t};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -88,13 +88,19 @@ pub(crate) fn census(
     // Threads that have run since they were last found asleep. Those in `reporting` will report
     // when they run again; those in `changed` will not.
     let (mut reporting, mut changed) = (Found::new(), Found::new());
+    // Threads to be read after all those that can run without a report.
+    let mut second = Vec::new();
+    let may_be_signalled = signals == Signals::UnderWay;
     let ended_waits = &mut tree.ended_waits;
     for thread in tree.threads.values_mut() {
         match thread.state {
             State::New | State::Ending(_) | State::CreatingTimer { .. } => {
                 return Census::Awake(thread.tid);
             }
-            State::Held(..) | State::Stopped | State::Lending | State::Waiting(_) => {}
+            State::Stopped => {}
+            State::Waiting(Wait { call, .. }) | State::Held(Wait { call, .. }, _)
+                if call.endless == Endless::Pause && !may_be_signalled => {}
+            State::Waiting(_) | State::Held(..) | State::Lending => second.push(thread.tid),
             State::Free => {
                 if activity.has_slept_on(thread) {
                     continue;
@@ -113,25 +119,17 @@ pub(crate) fn census(
             }
         }
     }
-    let may_be_signalled = signals == Signals::UnderWay;
-    for thread in tree.threads.values_mut() {
+    for tid in second {
+        let Some(thread) = tree.threads.get_mut(&tid) else { continue };
         let is_asleep = match thread.state {
-            State::Waiting(wait) | State::Held(wait, _)
-                if wait.call.endless == Endless::Pause && !may_be_signalled =>
-            {
-                true
-            }
-            State::Waiting(_) | State::Held(..) => {
-                activity.sleeps_until_report(thread, &mut reporting)
-            }
             // In vfork(2), a thread waits for its child in the state of a wait for a disk.
             State::Lending => {
                 matches!(state(thread), Some(b'D' | b'S' | b'Z' | b'X')) && !runs_now(thread)
             }
-            _ => true,
+            _ => activity.sleeps_until_report(thread, &mut reporting),
         };
         if !is_asleep {
-            return Census::Awake(thread.tid);
+            return Census::Awake(tid);
         }
     }
     for &(tid, before) in &changed {
