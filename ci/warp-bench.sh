@@ -82,10 +82,12 @@ if [ "${work[0]}" = openssl ]; then
   native=$(median rate "${work[@]}") virtual=$(median rate "${warp[@]}" -q -- "${work[@]}")
   echo "openssl speed sha256: $virtual kB/s, native $native: $(ratio "$native" "$virtual")"
 fi
-"${warp[@]}" --format json -q -- "$folder/threads" 2>"$folder/report"
-sed -n 's/.*"used_s": \(.*\),/\1/p; s/.*"jumps": \(.*\),/\1/p' "$folder/report" | head -n 2 |
-  paste -sd' ' |
-  awk '{ printf "1,000 threads asleep: %d jumps, %.0f us each\n", $2, $1 / $2 * 1e6 }'
+per_jump() {
+  "${warp[@]}" -- "$folder/threads" 2>&1 |
+    sed -n 's/^tickless: .* passed, \([0-9.]*\) s used, \([0-9]*\) jumps$/\1 \2/p' |
+    awk '{ printf "%.0f\n", $1 / $2 * 1e6 }'
+}
+echo "1,000 threads asleep: $(median per_jump) us for each jump"
 
 if command -v redis-server >/dev/null; then
   cat >"$folder/redis.sh" <<'SH'
