@@ -131,7 +131,8 @@ fn what_is_not_seen_is_unknown() {
 #[test]
 fn a_slow_counter_is_found() {
     let mut facts = healthy();
-    let device = Emulated::new(device::clock().unwrap());
+    // A read takes much longer than the own work of the readers between two reads.
+    let device = Emulated::with_read_ns(device::clock().unwrap(), 10_000);
     let device = || device.read();
     facts.clock_read = read_cost(&cpus(), &device);
     let source = finding("clock-source", &facts);

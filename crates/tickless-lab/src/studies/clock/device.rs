@@ -35,12 +35,14 @@ impl Counter for Counted {
     }
 }
 
-/// An emulated device that serves one read at a time. Each takes 1 us, as with a device on a bus.
+/// An emulated device that serves one read at a time. Each takes 1 us by default, as with a device on
+/// a bus.
 ///
-/// A read reserves the first free microsecond and waits until it has passed. So the queue is in the
+/// A read reserves the next free time and waits until it has passed. So the queue is in the
 /// device, as in hardware: a reader that loses its CPU does not delay the others.
 pub struct Emulated {
     clock: Timers,
+    read_ns: u64,
     free_at: Booked,
 }
 
@@ -53,7 +55,12 @@ pub const EMULATED_READ_NS: u64 = 1_000;
 
 impl Emulated {
     pub fn new(clock: Timers) -> Emulated {
-        Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
+        Emulated::with_read_ns(clock, EMULATED_READ_NS)
+    }
+
+    /// Makes a device with another time for each read, in nanoseconds.
+    pub fn with_read_ns(clock: Timers, read_ns: u64) -> Emulated {
+        Emulated { clock, read_ns, free_at: Booked(AtomicU64::new(0)) }
     }
 
     fn now(&self) -> u64 {
@@ -64,10 +71,10 @@ impl Emulated {
 impl Counter for Emulated {
     fn read(&self) -> u64 {
         let asked = self.now();
-        let book = |free_at: u64| Some(free_at.max(asked) + EMULATED_READ_NS);
+        let book = |free_at: u64| Some(free_at.max(asked) + self.read_ns);
         let booked = self.free_at.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, book);
         // `Ok` and `Err` of `fetch_update` both contain the previous value.
-        let done = booked.unwrap_or_else(|free_at| free_at).max(asked) + EMULATED_READ_NS;
+        let done = booked.unwrap_or_else(|free_at| free_at).max(asked) + self.read_ns;
         while self.now() < done {
             std::hint::spin_loop();
         }
