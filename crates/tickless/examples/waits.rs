@@ -30,5 +30,5 @@ fn main() {
     assert_eq!(rx.recv(), Ok("precise"));
     let took = start.elapsed();
     assert!(after_tasks >= units(1_000) && took >= units(1_300), "{after_tasks:?} {took:?}");
-    println!("{}", took.as_secs() / 10);
+    println!("{}", took.as_secs());
 }
