@@ -84,7 +84,7 @@ impl LateArgs {
         let end = waiting.pass(self.duration);
         recording.stop()?;
         let mut text = Vec::new();
-        // Write the trace as text and parse the text: it says how many events were lost.
+        // Write the trace as text and parse the text, which has the number of lost events.
         recording.write("tickless late --watch", &mut text)?;
         Ok((Trace::parse("this machine", text.as_slice())?, end == End::Signal))
     }

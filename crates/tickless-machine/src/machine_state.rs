@@ -52,7 +52,7 @@ pub(crate) struct MachineState {
     pub(crate) lines: Lines,
     pub(crate) counter: Counter,
     pub(crate) busy: Vec<u16>,
-    /// The energy that each core has used. That of its halted CPUs is in `Cpu::joules` instead.
+    /// The energy that each core has used. `Cpu::joules` has what its halted CPUs used.
     pub(crate) core_energy: Vec<CoreEnergy>,
     pub(crate) running: Option<usize>,
     /// While the running CPU's clock is less than this time, that CPU acts before all others.

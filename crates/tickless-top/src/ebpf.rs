@@ -94,7 +94,7 @@ struct Sample {
 }
 
 /// The tick rate that is assumed if the kernel's configuration cannot be read.
-const HZ_USUAL: u32 = 250;
+const DEFAULT_HZ: u32 = 250;
 
 /// How long the CPU time of the eBPF programs themselves is sampled, and how long not, in turn.
 const SAMPLE_NS: u64 = 50_000_000;
@@ -122,7 +122,7 @@ impl Ebpf {
         if sleeper == 0 {
             return Err(CountError::NoSymbols);
         }
-        let tick_ns = 1_000_000_000 / u64::from(kernel_hz().unwrap_or(HZ_USUAL));
+        let tick_ns = 1_000_000_000 / u64::from(kernel_hz().unwrap_or(DEFAULT_HZ));
         let ahead = time(ClockId::Realtime).since(time(ClockId::Monotonic)).0;
         let mut programs = EbpfLoader::new()
             .btf(Some(&types))

@@ -134,10 +134,10 @@ fn handed_over() {
 #[test]
 fn excludes() {
     let run = |name: &str, owners: &'static [(usize, usize)], by_thread| {
-        explore(&format!("biased lock, {name}"), Depth::usual(), move || race(owners, by_thread));
+        explore(&format!("biased lock, {name}"), Depth::full(), move || race(owners, by_thread));
     };
     run("one lock", &[(0, 0)], [&[0, 0], &[0, 0]]);
     run("two locks of one owner", &[(0, 0), (0, 1)], [&[0, 1], &[0]]);
     run("two locks of two owners", &[(0, 0), (1, 1)], [&[0, 1], &[1, 0]]);
-    explore("biased lock, handed over", Depth::usual(), handed_over);
+    explore("biased lock, handed over", Depth::full(), handed_over);
 }

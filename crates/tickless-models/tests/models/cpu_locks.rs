@@ -36,7 +36,7 @@ impl Counts {
 /// Goal: one thread at a time has the lock, and sees what the one before did: no count is lost.
 #[test]
 fn a_lock_excludes() {
-    explore("a lock that nothing waits for", Depth::usual(), || {
+    explore("a lock that nothing waits for", Depth::full(), || {
         let count = |_| TryLock::new(CheckedWord::new(0));
         let counts = Arc::new(Counts([0, 1].map(count)));
         let threads = [CPU0, CPU1].map(|cpu| share(cpu, &counts, Counts::add));

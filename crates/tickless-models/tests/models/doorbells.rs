@@ -250,9 +250,9 @@ fn own_loop<const PLACE: u8>(deadlines: &[&'static [Ns]]) {
 #[test]
 fn no_ring_is_lost() {
     fn at<const PLACE: u8>() {
-        let (usual, less) = (Depth::usual(), Depth::usual().shallower());
+        let (full, less) = (Depth::full(), Depth::full().shallower());
         explore("two ring for a driver", less, || driver::<PLACE>(BY_TWO));
-        explore("a driver is rung twice", usual, || driver::<PLACE>(BY_ONE));
+        explore("a driver is rung twice", full, || driver::<PLACE>(BY_ONE));
         explore("a driver is started", less, driver_that_is_started::<PLACE>);
     }
     at::<BEFORE_LOADS>();
@@ -262,8 +262,8 @@ fn no_ring_is_lost() {
 #[test]
 fn no_call_is_lost() {
     fn at<const PLACE: u8>() {
-        explore("two call a loop", Depth::usual().shallower(), || own_loop::<PLACE>(BY_TWO));
-        explore("a loop is called twice", Depth::usual(), || own_loop::<PLACE>(BY_ONE));
+        explore("two call a loop", Depth::full().shallower(), || own_loop::<PLACE>(BY_TWO));
+        explore("a loop is called twice", Depth::full(), || own_loop::<PLACE>(BY_ONE));
     }
     at::<BEFORE_LOADS>();
     at::<AFTER_STORES>();

@@ -16,7 +16,7 @@ pub struct Depth {
 
 impl Depth {
     /// Returns the bounds for most models: larger if the environment asks for deep models.
-    pub fn usual() -> Depth {
+    pub fn full() -> Depth {
         match env::var("TICKLESS_MODELS").as_deref() {
             Ok("deep") => Depth { preemptions: 3, schedules: 4_000 },
             _ => Depth { preemptions: 2, schedules: 500 },
@@ -24,7 +24,7 @@ impl Depth {
     }
 
     pub fn three_preemptions() -> Depth {
-        Depth { preemptions: 3, ..Depth::usual() }
+        Depth { preemptions: 3, ..Depth::full() }
     }
 
     /// Returns the bounds with one preemption less, for models with many steps.

@@ -41,7 +41,7 @@ pub mod word;
 macro_rules! models {
     (shallow $($model:ident),+ $(,)?) => {
         $crate::models::models!(
-            @ $crate::models::exploring::Depth::usual().shallower(), $($model),+
+            @ $crate::models::exploring::Depth::full().shallower(), $($model),+
         );
     };
     (@ $depth:expr, $($model:ident),+) => {$(
@@ -64,7 +64,7 @@ macro_rules! models {
         }
     )+};
     ($($model:ident),+ $(,)?) => {
-        $crate::models::models!(@ $crate::models::exploring::Depth::usual(), $($model),+);
+        $crate::models::models!(@ $crate::models::exploring::Depth::full(), $($model),+);
     };
 }
 use models;

@@ -1,6 +1,6 @@
 //! P6 (bandwidth): permits that are taken without a lock race each other, refills and waiters.
 //!
-//! These fail if `take` does not check the time (`nothing_is_left_over_for_the_next_period`), if
+//! These fail if `take` does not check the time (`unused_permits_do_not_carry_over`), if
 //! `open` is called without `close` before it (`taking_races_a_refill`), if the word shows the pool
 //! while a member waits (`waiters_are_not_overtaken`), and with a plain store in place of the
 //! exchange (`takers_race`).
@@ -92,8 +92,8 @@ fn taking_races_a_refill() {
 
 /// Goal: permits that a period leaves do not add to the next one's, whichever thread refills.
 #[test]
-fn nothing_is_left_over_for_the_next_period() {
-    explore("nothing is left over", Depth::three_preemptions(), || {
+fn unused_permits_do_not_carry_over() {
+    explore("unused permits", Depth::three_preemptions(), || {
         let shared = Shared::new(2, TOGETHER);
         let timer = share(CPU1, &shared, |theirs| theirs.with(SECOND, |_| ()));
         let before = shared.acquire(SECOND) + shared.acquire(SECOND);

@@ -141,10 +141,9 @@ fn stood_still(
     from: Ns,
     to: Ns,
 ) -> bool {
-    const TICK_USUAL: Ns = Ns(4_000_000);
     let group = trace.processes.limited_group(sleep.pid);
     let is_busy = matches!(activity, Some(Activity::Thread(pid)) if pid != 0 && pid != sleep.pid);
-    let tick = trace.tick().unwrap_or(TICK_USUAL);
+    let tick = trace.tick_or_default();
     let within = match (group, is_busy) {
         (Some(_), _) => Ns(to.since(from).0 / 2),
         (None, true) if trace.processes.has_limits() => return false,

@@ -34,7 +34,6 @@ const SLICE_NS: u64 = 5_000_000;
 /// The kernel's limits of a period and of a quota.
 const PERIOD_US_MAX: u64 = 1_000_000;
 const QUOTA_US_MIN: u64 = 1_000;
-const TICK_USUAL: Ns = Ns(4_000_000);
 
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -161,7 +160,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         Some(1..) => (1.0, Ns::ZERO),
         _ => (demand.share(), demand.start_wait()),
     };
-    let tick = trace.tick().unwrap_or(TICK_USUAL);
+    let tick = trace.tick_or_default();
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
         let place = Place { cpus, tick, share, start_wait };

@@ -110,6 +110,12 @@ impl Trace {
         self.hz.map(tick)
     }
 
+    /// Returns the length of the kernel's tick, and if its rate is not known, of the default rate,
+    /// 250 Hz.
+    pub(crate) fn tick_or_default(&self) -> Ns {
+        self.tick().unwrap_or(Ns(4_000_000))
+    }
+
     pub fn count(&self, kind: EventKind) -> usize {
         self.records.iter().filter(|record| record.event.kind() == kind).count()
     }

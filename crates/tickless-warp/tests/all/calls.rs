@@ -144,7 +144,7 @@ fn inside_equal_waits() {
     });
 }
 
-/// Where no eBPF program can be loaded, as in a namespace of processes, notices tell of waits.
+/// Where no eBPF program can be loaded, as in a namespace of processes, waits lead to notices.
 #[test]
 fn waits_lead_to_notices_in_a_namespace_of_processes() {
     if unsafe { libc::geteuid() } != 0 {

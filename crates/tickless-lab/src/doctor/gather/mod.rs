@@ -111,7 +111,7 @@ fn refusal(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Starts to record timer events. If the system refuses, returns a text that says why.
+/// Starts to record timer events. If the system refuses, returns the reason as text.
 fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;

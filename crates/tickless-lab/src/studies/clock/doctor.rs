@@ -106,7 +106,7 @@ fn contention(facts: &Facts) -> Judged<'_> {
     Judgement::figure(verdict, times, how)
 }
 
-/// Messages in which the kernel says that it stopped using a clock source that was unreliable.
+/// Messages of a kernel that has stopped using a clock source, because it was unreliable.
 const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
 
 /// Messages with which the kernel reports that a check of a clock source found a deviation.
