@@ -35,11 +35,11 @@ impl Counter for Counted {
     }
 }
 
-/// An emulated device that serves one read at a time. Each takes 1 us by default, as with a device on
-/// a bus.
+/// An emulated device that serves one read at a time. Each takes 1 us, if no other time is set, as
+/// with a device on a bus.
 ///
-/// A read reserves the next free time and waits until it has passed. So the queue is in the
-/// device, as in hardware: a reader that loses its CPU does not delay the others.
+/// A read reserves the next free time and waits until it has passed. So the queue is in the device,
+/// as in hardware: a reader that loses its CPU does not delay the others.
 pub struct Emulated {
     clock: Timers,
     read_ns: u64,
