@@ -13,7 +13,7 @@ version = "0.0.0"
 edition = "2024"
 
 [dependencies]
-tickless = { path = "../../crates/tickless" }
+tickless = { path = "../../timers/tickless" }
 
 [profile.dev]
 panic = "abort"

@@ -4,10 +4,10 @@
 # workspace, so that tests of the library do not build the frameworks.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
-cd adapters
+cd timers/adapters
 export CARGO_TARGET_DIR=$PWD/target
 
-cargo fmt --all --check -- --config-path ../rustfmt.toml
+cargo fmt --all --check -- --config-path ../../rustfmt.toml
 cargo clippy --locked --workspace --all-targets -- -D warnings
 cargo clippy --locked -p tickless-embassy --all-targets --features std -- -D warnings
 timeout 300 cargo test --locked -q -p tickless-embassy --features std

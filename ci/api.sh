@@ -8,7 +8,7 @@ docs=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory"
 # Removes the old pages, because those of removed items would stay. The touch makes cargo write the
 # pages again.
 rm -rf "$docs/doc/tickless"
-touch crates/tickless/src/lib.rs
+touch timers/tickless/src/lib.rs
 cargo doc --quiet --package tickless --no-deps --all-features
 TICKLESS_DOCS=$docs/doc/tickless cargo test --quiet --package tickless-tidy --test api -- --ignored
 

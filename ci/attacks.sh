@@ -34,13 +34,13 @@ for scenario in "${scenarios[@]}"; do
       attack -p tickless --test stress -- --exact deferred_expiry_ends_each_arming_once ;;
     sleeps) attack -p tickless --test all -- --exact future::sleeps_survive_an_attack ;;
     adapters)
-      cd adapters
+      cd timers/adapters
       for adapter in hyper quinn tower embassy; do
         features=()
         [ $adapter != embassy ] || features=(--features std)
         attack --target-dir target -p "tickless-$adapter" "${features[@]}" --test attack --
       done
-      cd .. ;;
+      cd ../.. ;;
     identity) bash ci/tsan.sh identity ;;
     c) attack -p tickless-capi --test attacks -- ;;
     *) echo "there is no scenario $scenario" >&2 && exit 2 ;;

@@ -28,12 +28,12 @@ done
 [ $# -gt 0 ] || set -- instructions held_up all
 
 if [ -z "$page" ]; then
-  mkdir -p bench/target/quick
-  page=bench/target/quick/performance.md
+  mkdir -p timers/bench/target/quick
+  page=timers/bench/target/quick/performance.md
   cp docs/book/src/performance.md "$page"
 fi
-program=bench/target/release/tickless-bench
-build() { cargo build --locked --release --manifest-path bench/Cargo.toml; }
+program=timers/bench/target/release/tickless-bench
+build() { cargo build --locked --release --manifest-path timers/bench/Cargo.toml; }
 # Rewrites the tables of section $1, with the other arguments as options.
 section() {
   local name=$1
@@ -41,19 +41,19 @@ section() {
   "$program" --section "$name" --markdown "$page" "${options[@]}" "$@"
 }
 foreign() {
-  bench/foreign/build.sh bench/target/foreign
-  section operations --foreign bench/target/foreign
+  timers/bench/foreign/build.sh timers/bench/target/foreign
+  section operations --foreign timers/bench/target/foreign
 }
 # Counts the instructions of each call from C, its callees included, with 100 timers pending. There
 # are so many calls that the first ones, until the thread owns the bias of its base's lock, do not
 # matter.
 calls() {
-  local out=bench/target/calls kind libraries name operations=500000
-  crates/tickless-capi/install.sh --prefix "$PWD/$out/usr"
+  local out=timers/bench/target/calls kind libraries name operations=500000
+  timers/tickless-capi/install.sh --prefix "$PWD/$out/usr"
   for name in tickless tickless_local libev; do
     libraries=("$out/usr/lib/libtickless.a" -lgcc_s -lm -ldl)
     [ "$name" != libev ] || libraries=(-lev)
-    g++ -std=c++17 -O2 -pthread -I"$out/usr/include" "bench/foreign/cpp/$name.cpp" \
+    g++ -std=c++17 -O2 -pthread -I"$out/usr/include" "timers/bench/foreign/cpp/$name.cpp" \
       -o "$out/$name" "${libraries[@]}"
     for kind in pairs push; do
       echo sample | ONE_BASE=1 valgrind -q --tool=callgrind --callgrind-out-file="$out/counts" \

@@ -4,7 +4,7 @@
 # compiled them, and installs it if it may; `tickless` itself needs no clang.
 . "$(dirname "$0")/lib.sh"
 
-sources=(crates/tickless-top/bpf/top.bpf.c crates/tickless-warp/bpf/threads.bpf.c)
+sources=(lab/tickless-top/bpf/top.bpf.c warp/tickless-warp/bpf/threads.bpf.c)
 wanted=14.0.6
 
 if ! command -v clang >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then

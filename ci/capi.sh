@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 cargo test --locked -q -p tickless-capi
 
-here=crates/tickless-capi
+here=timers/tickless-capi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 warnings=(-Wall -Wextra -Werror -pedantic -Wconversion -Wshadow -g -O1)

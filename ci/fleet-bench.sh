@@ -7,6 +7,6 @@
 
 PYTHON_PROFILE=release
 fresh_python 'ray>=2.40' psutil
-cp python/tests/bench_fleet.py "$venv/"
+cp lab/python/tests/bench_fleet.py "$venv/"
 traces=$PWD/traces
 (cd "$venv" && "$bin/python" bench_fleet.py "$bin/tickless" "$traces" "${1:-5}" "${@:2}")

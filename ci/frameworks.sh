@@ -69,7 +69,7 @@ manifest_of() {
     grep -o "\"manifest_path\":\"[^\"]*/$package[^\"]*/Cargo.toml\"" | cut -d'"' -f4
 }
 
-manifest=$(manifest_of 'quinn-0\.11' --locked --manifest-path adapters/Cargo.toml)
+manifest=$(manifest_of 'quinn-0\.11' --locked --manifest-path timers/adapters/Cargo.toml)
 
 # quinn's tests are modules of the crate. The copy's `Runtime` is not the trait of the published
 # crate, so the adapter's source becomes a module of the copy.
@@ -81,7 +81,7 @@ awk '/^\[\[(example|bench)\]\]/ { skip = 1; next } /^\[/ { skip = 0 } !skip' \
   "$(dirname "$manifest")/Cargo.toml" >"$quinn/Cargo.toml"
 cat >>"$quinn/Cargo.toml" <<TOML
 [dependencies.tickless]
-path = "$repository/crates/tickless"
+path = "$repository/timers/tickless"
 features = ["tokio-time"]
 [workspace]
 TOML
@@ -90,7 +90,7 @@ ours=$quinn/src/runtime/tickless.rs
 {
   echo 'use std::future::Future;'
   sed '/^\/\/!/d; /cfg(feature/d; /^\/\/\/ Compiles the code in the README/,$d' \
-    adapters/tickless-quinn/src/lib.rs
+    timers/adapters/tickless-quinn/src/lib.rs
 } >"$ours"
 replace "$ours" 'use quinn::' 'use super::'
 replace "$ours" 'quinn::TokioRuntime' 'super::TokioRuntime'
@@ -131,7 +131,7 @@ chmod -R u+w "$tower_http"
 cp "$tower_http/README.md" "$work/tower"
 cat >>"$tower_http/Cargo.toml" <<TOML
 [dependencies.tickless]
-path = "$repository/crates/tickless"
+path = "$repository/timers/tickless"
 features = ["tokio-test-util"]
 [workspace]
 TOML
@@ -150,7 +150,7 @@ if ! timeout 300 git clone -q "${HYPER:-https://github.com/hyperium/hyper}" "$hy
   skip frameworks "hyper's repository is unavailable"
   exit 0
 fi
-version=$(sed -n '/^name = "hyper"$/{n;s/version = "\(.*\)"/\1/p}' adapters/Cargo.lock)
+version=$(sed -n '/^name = "hyper"$/{n;s/version = "\(.*\)"/\1/p}' timers/adapters/Cargo.lock)
 git -C "$hyper" checkout -q "v$version" 2>/dev/null ||
   echo "hyper $version has no tag in this clone: testing the newest commit"
 cat >>"$hyper/Cargo.toml" <<TOML
@@ -159,7 +159,7 @@ hyper = { path = "." }
 [workspace]
 TOML
 replace "$hyper/Cargo.toml" '[dev-dependencies]' "[dev-dependencies]
-tickless = { path = \"$repository/crates/tickless\", features = [\"tokio-time\"] }
+tickless = { path = \"$repository/timers/tickless\", features = [\"tokio-time\"] }
 tickless-hyper = { path = \"$repository/adapters/tickless-hyper\" }"
 run_suite hyper-theirs "$hyper" --features full --tests -- --include-ignored
 ours=$hyper/tests/support/tickless.rs

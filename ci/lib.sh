@@ -50,13 +50,13 @@ fresh_python() {
   venv=$(mktemp -d)
   bin=$venv/bin
   root=$PWD
-  trap 'rm -rf "$venv" "$root/python/tickless._native.data"' EXIT
+  trap 'rm -rf "$venv" "$root/lab/python/tickless._native.data"' EXIT
   python3 -m venv "$venv"
   "$bin/pip" install -q 'maturin>=1.9,<2' "$@"
   cargo build --locked -q --profile "$profile" -p tickless-cli
-  mkdir -p python/tickless._native.data/scripts
-  cp "target/$folder/tickless" python/tickless._native.data/scripts/
-  (cd python && "$bin/maturin" build --locked -q --profile "$profile" --out "$venv/wheels")
+  mkdir -p lab/python/tickless._native.data/scripts
+  cp "target/$folder/tickless" lab/python/tickless._native.data/scripts/
+  (cd lab/python && "$bin/maturin" build --locked -q --profile "$profile" --out "$venv/wheels")
   "$bin/pip" install -q --no-index --no-deps "$venv"/wheels/tickless-*.whl
 }
 

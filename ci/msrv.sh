@@ -24,7 +24,7 @@ named() {
     { echo "$1 names no rust-version" >&2; return 1; }
 }
 
-version=$(named crates/tickless/Cargo.toml)
+version=$(named timers/tickless/Cargo.toml)
 if have "$version"; then
   RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --target-dir target/msrv \
     -p tickless-core -p tickless -p tickless-capi \
@@ -34,20 +34,20 @@ fi
 
 # The workspace of the adapters has its own version. An adapter whose framework needs a later one
 # names that version itself.
-theirs=$(named adapters/Cargo.toml)
+theirs=$(named timers/adapters/Cargo.toml)
 others=()
-for manifest in adapters/tickless-*/Cargo.toml; do
+for manifest in timers/adapters/tickless-*/Cargo.toml; do
   grep -q '^rust-version\.workspace = true' "$manifest" && continue
   adapter=$(basename "$(dirname "$manifest")")
   others+=(--exclude "$adapter")
   own=$(named "$manifest")
   have "$own" || continue
-  (cd adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked -p "$adapter" --lib \
+  (cd timers/adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked -p "$adapter" --lib \
     --target-dir target/msrv)
   echo "$adapter builds with Rust $own"
 done
 if have "$theirs"; then
-  (cd adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --workspace --lib \
+  (cd timers/adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --workspace --lib \
     "${others[@]}" --target-dir target/msrv)
   echo "the adapters build with Rust $theirs"
 fi

@@ -28,21 +28,21 @@ if [ $# -gt 0 ]; then
 fi
 status=0
 mutants --test-package tickless-core --output target/mutants -- \
-  'crates/tickless-core/src/bandwidth/**/*.rs' \
-  'crates/tickless-core/src/clock/*.rs' \
-  'crates/tickless-core/src/queues/**/*.rs' \
-  'crates/tickless-core/src/local/**/*.rs' \
-  'crates/tickless-core/src/rearm/*.rs' \
-  'crates/tickless-core/src/time/*.rs' \
-  crates/tickless-core/src/{histogram,local,periodic,phase,rearm,state}.rs || status=$?
+  'timers/tickless-core/src/bandwidth/**/*.rs' \
+  'timers/tickless-core/src/clock/*.rs' \
+  'timers/tickless-core/src/queues/**/*.rs' \
+  'timers/tickless-core/src/local/**/*.rs' \
+  'timers/tickless-core/src/rearm/*.rs' \
+  'timers/tickless-core/src/time/*.rs' \
+  timers/tickless-core/src/{histogram,local,periodic,phase,rearm,state}.rs || status=$?
 # Mutations of these files run the tests of their own crates.
 mutants --output target/mutants-tool -- \
-  crates/tickless/src/platform/wakeup.rs \
-  'crates/tickless-trace/src/**/*.rs' \
-  'crates/tickless-lab/src/doctor/**/*.rs' \
-  'crates/tickless-lab/src/studies/*/doctor.rs' \
-  'crates/tickless-lab/src/report/**/*.rs' \
-  crates/tickless-lab/src/latency/{plan,row,tally}.rs \
-  crates/tickless-cli/src/{manual,output}.rs \
-  crates/tickless-machine/src/{coherence,order,power,prices,spec}.rs || status=$?
+  timers/tickless/src/platform/wakeup.rs \
+  'lab/tickless-trace/src/**/*.rs' \
+  'lab/tickless-lab/src/doctor/**/*.rs' \
+  'lab/tickless-lab/src/studies/*/doctor.rs' \
+  'lab/tickless-lab/src/report/**/*.rs' \
+  lab/tickless-lab/src/latency/{plan,row,tally}.rs \
+  lab/tickless-cli/src/{manual,output}.rs \
+  lab/tickless-machine/src/{coherence,order,power,prices,spec}.rs || status=$?
 exit $status

@@ -7,7 +7,7 @@
 # An entry is a title, a file, lines of it (`-` is removed, `+` is inserted, ` ` stays; the lines
 # must occur exactly once, ignoring indentation), and the test that must fail:
 #     # title
-#     @ crates/tickless-core/src/bases/running.rs
+#     @ timers/tickless-core/src/bases/running.rs
 #     - self.timer(runner).store(0, Ordering::Release);
 #     + self.timer(runner).store(0, Ordering::Relaxed);
 #     ? tickless-models models_loom cancelling::watching_against_fire

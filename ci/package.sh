@@ -7,7 +7,7 @@
 fail() { echo "$1" >&2 && exit 1; }
 
 # The metadata and the licences.
-for manifest in crates/*/Cargo.toml adapters/tickless-*/Cargo.toml; do
+for manifest in {timers,lab,warp,tools,timers/adapters}/tickless*/Cargo.toml; do
   grep -q '^publish = false' "$manifest" && continue
   for key in description readme keywords categories; do
     grep -q "^$key" "$manifest" || fail "$manifest has no $key"
@@ -19,7 +19,7 @@ for manifest in crates/*/Cargo.toml adapters/tickless-*/Cargo.toml; do
 done
 
 unpublished=()
-for manifest in crates/*/Cargo.toml; do
+for manifest in {timers,lab,warp,tools}/tickless*/Cargo.toml; do
   grep -q '^publish = false' "$manifest" || continue
   unpublished+=(--exclude "$(basename "$(dirname "$manifest")")")
 done
@@ -42,7 +42,8 @@ done
 
 # The adapters depend on crates that are not published yet, so this only lists their packages;
 # ci/adapters.sh builds them.
-(cd adapters && cargo package --locked --allow-dirty --workspace --no-verify --list >/dev/null)
+(cd timers/adapters &&
+  cargo package --locked --allow-dirty --workspace --no-verify --list >/dev/null)
 
 # A package does not have the profiles of this workspace: `cargo install tickless-cli` compiles each
 # crate in several parts, and inlines between them. Only such a build shows whether the parts find
@@ -51,7 +52,7 @@ cargo build --locked -q --profile bench -p tickless-warp --example warp
 
 installed=$(mktemp -d)
 trap 'rm -rf "$installed"' EXIT
-cargo install --locked -q --path crates/tickless-cli --root "$installed" --target-dir target
+cargo install --locked -q --path lab/tickless-cli --root "$installed" --target-dir target
 "$installed/bin/tickless" --version
 size=$(stat -c %s "$installed/bin/tickless")
 echo "the size of the program is $((size / 1024)) KiB"

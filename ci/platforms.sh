@@ -35,7 +35,7 @@ fi
 if command -v node >/dev/null && has_target wasm32-unknown-unknown; then
   cargo build --locked -q -p tickless-core --example wasm --target wasm32-unknown-unknown
   built=${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/debug/examples/wasm.wasm
-  timeout 120 node crates/tickless-core/examples/wasm/run.mjs "$built"
+  timeout 120 node timers/tickless-core/examples/wasm/run.mjs "$built"
 else
   skip platforms "there is no node, or no standard library for wasm32-unknown-unknown"
 fi

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Builds the Python wheel, which contains the program, and tests it in a new virtual environment:
 # clippy, mypy on stubs and examples, doctests, tests, an example, and the Python code in
-# python/README.md.
+# lab/python/README.md.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 
-(cd python && cargo fmt --check && cargo clippy --locked --all-targets -- -D warnings)
+(cd lab/python && cargo fmt --check && cargo clippy --locked --all-targets -- -D warnings)
 
 fresh_python mypy pytest polars altair pyarrow pandas duckdb
 "$bin/tickless" --version
-(cd python && "$bin/mypy" --config-file pyproject.toml tests/test_tickless.py examples/*.py)
+(cd lab/python && "$bin/mypy" --config-file pyproject.toml tests/test_tickless.py examples/*.py)
 # The stubs must match the module.
 (cd "$venv" && "$bin/stubtest" tickless._native)
 # Runs outside the source folder, so that the tests use the installed package.
-cp -r python/tests python/examples python/README.md "$venv/"
+cp -r lab/python/tests lab/python/examples lab/python/README.md "$venv/"
 installed=$("$bin/python" -c 'import tickless, os; print(os.path.dirname(tickless.__file__))')
 export TICKLESS_TRACES="$PWD/traces"
 (cd "$venv" && "$bin/pytest" -q -p no:cacheprovider --doctest-modules --doctest-glob=README.md \
@@ -21,10 +21,10 @@ export TICKLESS_TRACES="$PWD/traces"
 
 (cd "$venv" && "$bin/python" examples/fleet_of_traces.py "$TICKLESS_TRACES" 300)
 
-# The Python code in python/README.md must draw a plot.
+# The Python code in lab/python/README.md must draw a plot.
 awk '/^<!-- ci: python -->/ { marked = 1 } marked && /^```$/ { exit }
-  inside { print } marked && /^```python$/ { inside = 1 }' python/README.md >"$venv/readme.py"
+  inside { print } marked && /^```python$/ { inside = 1 }' lab/python/README.md >"$venv/readme.py"
 [ "$(wc -l <"$venv/readme.py")" = 3 ] ||
-  { echo "python/README.md has no three lines of Python" >&2; exit 1; }
+  { echo "lab/python/README.md has no three lines of Python" >&2; exit 1; }
 ln -s "$PWD/traces" "$venv/traces"
 (cd "$venv" && "$bin/python" readme.py && grep -q vega writes.html)

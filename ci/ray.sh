@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 fresh_python 'ray>=2.40' psutil polars
-cp python/tests/ray_cluster.py python/examples/fleet_on_ray.py "$venv/"
+cp lab/python/tests/ray_cluster.py lab/python/examples/fleet_on_ray.py "$venv/"
 cd "$venv"
 "$bin/python" ray_cluster.py
 

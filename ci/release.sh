@@ -63,7 +63,7 @@ archive() {
 git archive --prefix="tickless-$version/" HEAD | gzip -n9 >"$out/tickless-$version.tar.gz"
 
 unpublished=()
-for manifest in crates/*/Cargo.toml; do
+for manifest in {timers,lab,warp,tools}/tickless*/Cargo.toml; do
   ! grep -q '^publish = false' "$manifest" ||
     unpublished+=(--exclude "$(basename "$(dirname "$manifest")")")
 done
@@ -99,18 +99,19 @@ wheel=/tmp/tickless-wheel-$version
 mkdir "$wheel" || fail "another release is being built, or one was interrupted: remove $wheel"
 trap 'rm -rf "$work" "$wheel"' EXIT
 tar -xzf "$out/tickless-$version.tar.gz" -C "$wheel" --strip-components=1
-scripts=$wheel/python/tickless._native.data/scripts
+scripts=$wheel/lab/python/tickless._native.data/scripts
 mkdir -p "$scripts"
 cp "$work/$program/tickless" "$scripts"
 of_wheel=${remap/"$PWD"/"$wheel"}
-(cd "$wheel/python" && PATH=$work/venv/bin:$PATH RUSTFLAGS=$of_wheel && unset CARGO_TARGET_DIR &&
+(cd "$wheel/lab/python" &&
+  PATH=$work/venv/bin:$PATH RUSTFLAGS=$of_wheel && unset CARGO_TARGET_DIR &&
   maturin build --locked --release --zig --compatibility manylinux2014 --out "$out/python")
-(cd python && "$work/venv/bin/maturin" sdist --out "$out/python")
+(cd lab/python && "$work/venv/bin/maturin" sdist --out "$out/python")
 
 ci/debian.sh --build "$out/debian"
 
 library=libtickless-$version-$host
-crates/tickless-capi/install.sh --destdir "$work/$library" --prefix /usr/local
+timers/tickless-capi/install.sh --destdir "$work/$library" --prefix /usr/local
 ci/notices.sh tickless-capi >"$work/$library/usr/local/share/doc/tickless/THIRD-PARTY"
 archive "$library"
 
@@ -120,7 +121,7 @@ archive "$library"
 rm -rf "$tools/build"
 mkdir "$out/sbom"
 tar -xzf "$out/tickless-$version.tar.gz" -C "$work"
-for manifest in crates/tickless-cli crates/tickless-capi python; do
+for manifest in lab/tickless-cli timers/tickless-capi python; do
   manifest=$work/tickless-$version/$manifest
   "$tools/bin/cargo-cyclonedx" cyclonedx -q --manifest-path "$manifest/Cargo.toml" --format json \
     --target "$host" --all-features --no-build-deps

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the style rules that compiler and clippy do not cover: those below, and those of
-# crates/tickless-tidy, which need to tell code from comments.
+# tools/tickless-tidy, which need to tell code from comments.
 . "$(dirname "$0")/lib.sh"
 export LC_ALL=C.UTF-8
 failed=0
@@ -18,7 +18,7 @@ long_lines() {
 
 # The core's other modules use the platform's words, which the model checkers can watch.
 atomics() {
-  git ls-files 'crates/tickless-core/src/*.rs' | grep -v '/src/word\.rs$' | xargs awk '
+  git ls-files 'timers/tickless-core/src/*.rs' | grep -v '/src/word\.rs$' | xargs awk '
     FNR == 1 { tests = 0 }
     /^#\[cfg\(test\)\]$/ { tests = 1 }
     !tests && !/^ *\/\// && /sync::atomic|[^_[:alnum:]](atomic::|Atomic(U|I|Bool|Ptr))/ {
@@ -62,7 +62,7 @@ refuse 'finish it, or file an issue and drop the mark' \
 refuse 'use the word of the Platform' atomics
 # Not by a lint, because the macros of their frameworks expand to unsafe code.
 refuse 'move unsafe code into a crate of the library' \
-  git grep -nE '^[^/"]*\bunsafe\b' -- 'python/*.rs'
+  git grep -nE '^[^/"]*\bunsafe\b' -- 'lab/python/*.rs'
 refuse 'remove `doctest = false`, or nothing runs these examples' unrun_examples
 refuse 'declare the module in its parent, or delete the file' undeclared_modules
 refuse 'call the script in .ci/run, or add it to the table in ci/README.md' uncalled_scripts

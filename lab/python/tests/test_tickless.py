@@ -1,0 +1,235 @@
+"""The built wheel: results, errors, Ctrl-C, and what reads Arrow."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.csv
+import pytest
+import tickless
+
+TRACES = pathlib.Path(os.environ.get("TICKLESS_TRACES", "../../traces"))
+CAMPAIGN = """
+[simulate]
+studies = ["rearm"]
+machines = ["x5675-2s"]
+policies = ["eager", "lazy"]
+seeds = "0-9"
+rounds = 50
+"""
+
+
+def test_the_module_has_only_its_own_names() -> None:
+    assert {name for name in dir(tickless) if not name.startswith("_")} == {
+        name for name in tickless.__all__ if not name.startswith("_")
+    }
+
+
+def test_polars_pyarrow_pandas_and_duckdb_read_a_table() -> None:
+    rows = tickless.replay(TRACES / "nginx.txt.gz", ["eager", "lazy"])
+    frame = polars.DataFrame(rows)
+    table = pyarrow.table(rows)
+    assert len(rows) == frame.height == table.num_rows > 10
+    assert frame.columns == table.column_names == rows.columns
+    writes = frame.filter(polars.col("figure") == "device_writes")
+    assert dict(zip(writes["policy"], writes["value"])) == {
+        "recorded": 320.0,
+        "eager": 320.0,
+        "lazy": 192.0,
+    }
+    assert table.to_pandas()["value"].max() == frame["value"].max()
+    assert isinstance(table.to_pandas(), pandas.DataFrame)
+    arrow = table
+    found = duckdb.sql("select count(*) from arrow where figure = 'early' and value = 0")
+    assert found is not None and found.fetchall() == [(2,)]
+    assert arrow.num_rows == len(rows)
+    assert rows.to_dicts()[0]["kind"] == "replay"
+
+
+def test_machines_can_be_changed_and_saved(tmp_path: pathlib.Path) -> None:
+    machine = tickless.Machine("x5675-2s")
+    assert machine.cpus == 24 and "event.program_ns" in machine.keys()
+    eager = tickless.simulate("rearm", machine, policy="eager", length=100)
+    machine["event.program_ns"] *= 10
+    machine.name = "slow device"
+    slow = tickless.simulate("rearm", machine, policy="eager", length=100)
+    assert slow["value"][0] > eager["value"][0]
+    machine.save(str(tmp_path / "slow.toml"))
+    again = tickless.Machine(str(tmp_path / "slow.toml"))
+    assert again.name == "slow device" and again["event.program_ns"] == machine["event.program_ns"]
+    assert machine.sized(4).cpus == 4
+    with pytest.raises(tickless.TicklessError, match="the nearest is event.program_ns"):
+        machine["event.progam_ns"]
+    with pytest.raises(tickless.TicklessError, match="there is no number"):
+        machine["event.program"] = 1
+    with pytest.raises(tickless.TicklessError):
+        machine["event.program_ns"] = -1
+    assert again.to_toml() == machine.to_toml()
+
+
+def test_an_error_has_its_file_line_and_cause(tmp_path: pathlib.Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("name = 'x'\n[line]\nhit = 3\n")
+    with pytest.raises(tickless.TicklessError) as caught:
+        tickless.Machine(str(wrong))
+    error = caught.value
+    assert (error.file, error.line) == (str(wrong), 3) and "line.hit" in error.cause
+    with pytest.raises(tickless.TicklessError, match="cannot be opened"):
+        tickless.replay(tmp_path / "nothing.txt")
+    with pytest.raises(tickless.TicklessError, match="there is no policy"):
+        tickless.replay(TRACES / "idle.txt.gz", ["lazier"])
+    with pytest.raises(tickless.TicklessError, match="there is no study"):
+        tickless.simulate("rearming", "host")
+    wrong.write_text("[simulate]\nstudies = []\nmachine = ['host']\n")
+    with pytest.raises(tickless.TicklessError) as caught:
+        tickless.sweep(wrong)
+    assert caught.value.line == 3 and "machine" in caught.value.cause
+
+
+def test_a_campaign_continues_where_it_ended(tmp_path: pathlib.Path) -> None:
+    spec = tmp_path / "campaign.toml"
+    spec.write_text(CAMPAIGN)
+    seen: list[int] = []
+    rows = tickless.sweep(spec, tmp_path / "out", progress=seen.append)
+    assert len(rows) == 20 * 5 and not any(rows["error"])
+    campaign = tickless.Campaign(spec, tmp_path / "out")
+    assert campaign.status() == tickless.Status(20, 20, 0, 0, 0)
+    assert campaign.merge(tmp_path / "all.csv") == 100
+    table = pyarrow.csv.read_csv(tmp_path / "all.csv")
+    assert table["value"].to_pylist() == [row["value"] for row in rows.to_dicts()]
+    assert rows.to_dicts() == tickless.sweep(spec).to_dicts()
+    # The command of the wheel makes the same table of the same folder.
+    command = pathlib.Path(sys.executable).with_name("tickless")
+    merge = [str(command), "sweep", "merge", "out", "-o", "theirs.csv"]
+    subprocess.run(merge, cwd=tmp_path, check=True)
+    assert (tmp_path / "theirs.csv").read_bytes() == (tmp_path / "all.csv").read_bytes()
+
+
+def test_an_interrupt_ends_a_campaign_and_keeps_its_results(tmp_path: pathlib.Path) -> None:
+    spec = tmp_path / "campaign.toml"
+    spec.write_text(CAMPAIGN.replace("0-9", "0-9999").replace("50", "2000"))
+    campaign = tickless.Campaign(spec, tmp_path / "out")
+    # A shell starts what runs in its background with interrupts ignored, and Python leaves them so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    killer = threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT])
+    killer.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    assert time.monotonic() - begun < 30
+    status = campaign.status()
+    assert status.done > 0 and status.missing > 0 and status.running == 0
+
+
+def test_other_threads_run_during_a_call() -> None:
+    turns = 0
+    over = threading.Event()
+
+    def turn() -> None:
+        nonlocal turns
+        while not over.is_set():
+            turns += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    before = turns
+    tickless.replay([TRACES / "nginx.txt.gz"] * 2)
+    after = turns
+    over.set()
+    thread.join()
+    assert after - before > 10
+
+
+def test_traces_are_tables_and_can_be_projected(tmp_path: pathlib.Path) -> None:
+    shutil.copy(TRACES / "idle.txt.gz", tmp_path)
+    events = polars.DataFrame(tickless.read_trace(tmp_path / "idle.txt.gz"))
+    assert events.height == 5908 and set(events["cpu"]) == {0, 1}
+    starts = events.filter(polars.col("event") == "hrtimer_start")
+    assert starts.height > 0 and starts["function"].null_count() == 0
+    rows = tickless.project(tmp_path / "idle.txt.gz", "host", cpus=[2, 4], policies=["lazy"])
+    assert {row["cpus"] for row in rows.to_dicts()} == {2, 4}
+
+
+def test_the_report_is_written(tmp_path: pathlib.Path) -> None:
+    page, json = tickless.report(tmp_path, quick=True, only=["phase"], live=False)
+    assert "<svg" in pathlib.Path(page).read_text() and pathlib.Path(json).stat().st_size > 100
+
+
+def test_a_fleet_is_seen_as_a_whole(tmp_path: pathlib.Path) -> None:
+    broken = tmp_path / "broken.txt"
+    broken.write_text("nothing of a trace\n")
+    told: list[tuple[int, int]] = []
+    traces = sorted(TRACES.glob("*.txt.gz"))
+    fleet = tickless.fleet([*traces, broken], progress=lambda done, of: told.append((done, of)))
+    assert told[-1] == (len(traces) + 1, len(traces) + 1)
+    machines = polars.DataFrame(fleet.machines)
+    assert len(fleet) == machines.height == len(traces) + 1
+    assert machines["error"].null_count() == len(traces) and "broken.txt" in machines["error"][-1]
+    nginx = machines.filter(polars.col("trace").str.contains("nginx")).to_dicts()[0]
+    assert round(nginx["lazy_saves_percent"]) == 40 and nginx["arms_most"]
+    assert "spurious_wakeups_per_cpu_s" in fleet.quantiles["figure"]
+    assert "for the median machine" in fleet.differ["why"][0]
+
+
+def test_long_calls_tell_how_far_they_are(tmp_path: pathlib.Path) -> None:
+    told: list[tuple[int, int]] = []
+    idle = TRACES / "idle.txt.gz"
+
+    def tell(done: int, of: int) -> None:
+        told.append((done, of))
+
+    tickless.replay([idle, idle], progress=tell)
+    tickless.project(idle, "host", cpus=[2, 4], policies=["lazy"], progress=tell)
+    tickless.read_trace(idle, progress=tell)
+    tickless.simulate("rearm", "x5675-2s", policy="lazy", length=100, progress=tell)
+    tickless.report(tmp_path, quick=True, only=["phase"], live=False, progress=tell)
+    # Each of the first four is told its end.
+    assert told.count((2, 2)) >= 2 and told.count((1, 1)) >= 2
+
+    def stop(done: int, of: int) -> None:
+        raise StopIteration("enough")
+
+    with pytest.raises(StopIteration):
+        tickless.project(idle, "host", cpus=[2], progress=stop)
+
+
+def peak_mb(*command: str) -> float:
+    """The most memory that a command had at once, in MB."""
+    # The kernel counts what a process had before it became the command: that must not be this one.
+    starter = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+    )
+    started = [sys.executable, "-S", "-c", starter, *command]
+    done = subprocess.run(started, check=True, capture_output=True, text=True)
+    return int(done.stdout) * 1024 / 1e6
+
+
+def test_ten_thousand_rows_fit_into_200_mb(tmp_path: pathlib.Path) -> None:
+    spec, out = tmp_path / "campaign.toml", tmp_path / "out"
+    spec.write_text(CAMPAIGN.replace("0-9", "0-999").replace("50", "10"))
+    command = str(pathlib.Path(sys.executable).with_name("tickless"))
+    python = (
+        "import sys, tickless\n"
+        "rows = tickless.sweep(sys.argv[1], sys.argv[2])\n"
+        "assert len(rows) == len(rows.to_dicts()) == 10_000\n"
+    )
+    peaks = {"sweep from Python": peak_mb(sys.executable, "-c", python, str(spec), str(out))}
+    table = tmp_path / "all.csv"
+    peaks["merge"] = peak_mb(command, "sweep", "merge", str(out), "-o", str(table))
+    print(peaks)
+    assert len(table.read_text().splitlines()) == 1 + 10_000
+    assert max(peaks.values()) <= 200, peaks
