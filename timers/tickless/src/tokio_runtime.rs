@@ -21,7 +21,9 @@ use crate::virtual_time::VirtualTime;
 use clock::RuntimeClock;
 use driver::Driver;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -31,11 +33,14 @@ use tokio::runtime::{Handle, Id};
 thread_local! {
     /// The virtual clocks that this thread has entered. The innermost is last.
     static ENTERED: RefCell<Vec<VirtualTime>> = const { RefCell::new(Vec::new()) };
-    /// The runtime whose timers this thread used last: saves a search in `ALL`.
+    /// The runtime whose timers this thread used last: saves the lock of `ALL`.
     static LAST_USED: RefCell<Option<(Id, Weak<RuntimeTimers>)>> = const { RefCell::new(None) };
 }
 
-static ALL: ProcessLock<Vec<(Id, Weak<RuntimeTimers>)>> = ProcessLock::new(Vec::new());
+type Runtimes = HashMap<Id, Weak<RuntimeTimers>, BuildHasherDefault<DefaultHasher>>;
+
+static ALL: ProcessLock<Runtimes> =
+    ProcessLock::new(HashMap::with_hasher(BuildHasherDefault::new()));
 
 #[derive(Debug)]
 pub(crate) struct RuntimeTimers {
@@ -146,14 +151,20 @@ fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
 fn find_or_start(runtime: &Handle, set: fn(&RuntimeClock)) -> Option<Arc<RuntimeTimers>> {
     let id = runtime.id();
     let mut all = ALL.lock();
-    all.retain(|(_, timers)| timers.strong_count() > 0);
-    if let Some((_, timers)) = all.iter().find(|(other, _)| *other == id) {
-        return timers.upgrade().inspect(|timers| set(&timers.clock));
+    if let Some(timers) = all.get(&id).and_then(Weak::upgrade) {
+        set(&timers.clock);
+        return Some(timers);
+    }
+    if all.len() == all.capacity() {
+        // Before the table grows, remove the runtimes that have ended: O(1) for each start.
+        all.retain(|_, timers| timers.strong_count() > 0);
+        let live = all.len();
+        all.reserve(live + 1);
     }
     let clock = RuntimeClock::of(runtime);
     set(&clock);
     let timers = RuntimeTimers::start(runtime, clock)?;
-    all.push((id, timers.clone()));
+    all.insert(id, timers.clone());
     // `None` if the runtime has been shut down: it has dropped the task, which owned the timers.
     timers.upgrade()
 }

@@ -6,6 +6,7 @@
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::{self, Duration};
 use tickless::tokio_time::{Instant, sleep, sleep_until, stats, timeout, use_tokio_sleep};
 use tokio::runtime::{Builder, Runtime, RuntimeFlavor};
@@ -78,6 +79,29 @@ fn several_runtimes_are_independent() {
             assert!(begin.elapsed() >= 2 * MS);
         }
     }
+}
+
+/// No list of runtimes is searched: a thread that uses many in turn pays for cache misses only.
+#[test]
+fn many_runtimes_cost_no_more_than_one() {
+    let runtimes: Vec<_> =
+        (0..300).map(|_| Builder::new_current_thread().enable_time().build().unwrap()).collect();
+    let polls = |runtime: &Runtime| {
+        let _in_runtime = runtime.enter();
+        let mut sleep = pin!(sleep(HOUR));
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    };
+    runtimes.iter().for_each(|runtime| runtime.block_on(async { use_tokio_sleep() }));
+    let fastest = |of: &dyn Fn(usize) -> usize| {
+        let round = |_| {
+            let begin = time::Instant::now();
+            (0..runtimes.len()).for_each(|nth| polls(&runtimes[of(nth)]));
+            begin.elapsed()
+        };
+        (0..9).map(round).min().unwrap()
+    };
+    let (one, all) = (fastest(&|_| 0), fastest(&|nth| nth));
+    assert!(all < 4 * one, "{one:?} with one runtime, {all:?} with {}", runtimes.len());
 }
 
 #[test]
