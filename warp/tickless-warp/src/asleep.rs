@@ -12,14 +12,16 @@
 //! is asleep, so its state need not be read again: with the eBPF program, a census reads only the
 //! states of those threads that have run since the last census.
 //!
-//! A thread that waits for a disk (state D) is not asleep: what it waits for is under way.
+//! A thread that waits for a disk (state D) is not asleep: what it waits for is under way. So is
+//! what a thread waits for that sleeps (state S) in a call of which no end is known; `ends` has the
+//! calls that wait for the tree.
+//!
+//! The census reads the kernel through [`Look`]. Its tests read a small kernel, whose threads run
+//! on between any two readings.
 
-use crate::sys::thread_events::ThreadEvents;
 use crate::timeout::Endless;
-use crate::tree::{Signals, State, Thread, Tree, Wait};
+use crate::tree::{Call, Signals, State, Thread, Tree, Wait};
 use libc::{c_long, pid_t};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 /// Whether every thread waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,42 +29,54 @@ pub(crate) enum Census {
     Asleep,
     /// This thread runs, or is about to.
     Awake(pid_t),
+    /// This thread sleeps in this system call, and something that the tracer does not see ends it.
+    Awaits(pid_t, c_long),
 }
 
-/// How a census reads a thread's activity: its wakeups or, without an eBPF program, its runs.
-#[derive(Clone, Copy)]
-struct Activity<'a>(Option<&'a ThreadEvents>);
+/// What a thread does, by its system call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum InCall {
+    /// The thread is on a CPU, or queued for one.
+    Runs,
+    Waits(Call),
+    /// The kernel does not tell.
+    Unknown,
+}
 
-impl Activity<'_> {
+/// How a census reads what a thread does.
+pub(crate) trait Look {
+    /// Returns whether the activity is the number of wakeups, which rises before a thread runs.
+    fn follows_wakeups(&self) -> bool;
     /// Returns the activity of a thread; `None` if it cannot be read.
-    fn of(&self, thread: &mut Thread) -> Option<u64> {
-        match self.0 {
-            Some(events) => Some(events.wakes(thread.tid)),
-            None => runs(thread),
-        }
-    }
+    fn activity(&self, thread: &mut Thread) -> Option<u64>;
+    /// Returns the letter of a thread's state.
+    fn state(&self, thread: &mut Thread) -> Option<u8>;
+    fn call(&self, thread: &mut Thread) -> InCall;
+    /// Returns whether a thread of the tree, or a signal, ends the sleep of a thread in a call.
+    fn waits_for_tree(&self, thread: &Thread, call: &Call) -> bool;
+}
 
-    /// Returns whether a thread that was once found asleep has not run since, and is not about to.
-    fn has_slept_on(&self, thread: &mut Thread) -> bool {
-        if thread.activity_asleep.is_none() {
-            return false;
-        }
-        // Read the state before the activity, which then shows whether the thread has woken since.
-        (self.0.is_some() || matches!(state(thread), Some(b'S' | b'Z' | b'X')))
-            && self.of(thread) == thread.activity_asleep
+/// Returns whether a thread that was once found asleep has not run since, and is not about to.
+fn has_slept_on(look: &impl Look, thread: &mut Thread) -> bool {
+    if thread.activity_asleep.is_none() {
+        return false;
     }
+    // Read the state before the activity, which then shows whether the thread has woken since.
+    (look.follows_wakeups() || matches!(look.state(thread), Some(b'S' | b'Z' | b'X')))
+        && look.activity(thread) == thread.activity_asleep
+}
 
-    /// Returns whether a thread is asleep that will report the end of its sleep to the tracer. If
-    /// its state has to be read, adds the thread and its activity to `found`.
-    fn sleeps_until_report(&self, thread: &mut Thread, found: &mut Found) -> bool {
-        let Some(events) = self.0 else { return is_asleep(thread) };
-        let activity = Some(events.wakes(thread.tid));
+/// Returns whether a thread is asleep that will report the end of its sleep to the tracer. If its
+/// state has to be read, adds the thread and its activity to `found`.
+fn sleeps_until_report(look: &impl Look, thread: &mut Thread, found: &mut Found) -> bool {
+    if look.follows_wakeups() {
+        let activity = look.activity(thread);
         if thread.activity_asleep == activity {
             return true;
         }
         found.push((thread.tid, activity));
-        is_asleep(thread)
     }
+    sleep(look, thread).is_some()
 }
 
 /// Threads that were found asleep by their state, each with its activity before that reading.
@@ -70,18 +84,12 @@ type Found = Vec<(pid_t, Option<u64>)>;
 
 /// Decides whether every thread waits. Without the eBPF program, the thread `first` is read first,
 /// because it ran last. If signals are perhaps under way, threads that only sleep are read, too.
-pub(crate) fn census(
-    tree: &mut Tree,
-    events: Option<&ThreadEvents>,
-    first: pid_t,
-    signals: Signals,
-) -> Census {
-    let activity = Activity(events);
+pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t, signals: Signals) -> Census {
     let last = tree.threads.get_mut(&first);
     if let Some(thread) = last
         && matches!(thread.state, State::Free | State::Waiting(_))
-        && events.is_none()
-        && !is_asleep(thread)
+        && !look.follows_wakeups()
+        && sleep(look, thread).is_none()
     {
         return Census::Awake(first);
     }
@@ -94,7 +102,7 @@ pub(crate) fn census(
     let ended_waits = &mut tree.ended_waits;
     for thread in tree.threads.values_mut() {
         match thread.state {
-            State::New | State::Ending(_) | State::CreatingTimer { .. } => {
+            State::New | State::Ending(_) | State::CreatingTimer { .. } | State::Submitting(_) => {
                 return Census::Awake(thread.tid);
             }
             State::Stopped => {}
@@ -102,18 +110,22 @@ pub(crate) fn census(
                 if call.endless == Endless::Pause && !may_be_signalled => {}
             State::Waiting(_) | State::Held(..) | State::Lending => second.push(thread.tid),
             State::Free => {
-                if activity.has_slept_on(thread) {
+                if has_slept_on(look, thread) {
                     continue;
                 }
                 thread.activity_asleep = None;
                 // Read the activity before the state: the comparison below then finds each wakeup
                 // that comes after the reading of the state.
-                let before = activity.of(thread);
-                if !is_asleep(thread) {
-                    return Census::Awake(thread.tid);
-                }
-                if untraced_wait(thread) == UntracedWait::Ended {
+                let before = look.activity(thread);
+                let Some(in_call) = sleep(look, thread) else { return Census::Awake(thread.tid) };
+                let wait = untraced_wait(thread, in_call);
+                if wait == UntracedWait::Ended {
                     ended_waits.extend(thread.untraced.take().and_then(|wait| wait.key));
+                    if let InCall::Waits(call) = in_call
+                        && !look.waits_for_tree(thread, &call)
+                    {
+                        return Census::Awaits(thread.tid, call.0);
+                    }
                 }
                 changed.push((thread.tid, before));
             }
@@ -124,9 +136,10 @@ pub(crate) fn census(
         let is_asleep = match thread.state {
             // In vfork(2), a thread waits for its child in the state of a wait for a disk.
             State::Lending => {
-                matches!(state(thread), Some(b'D' | b'S' | b'Z' | b'X')) && !runs_now(thread)
+                matches!(look.state(thread), Some(b'D' | b'S' | b'Z' | b'X'))
+                    && look.call(thread) != InCall::Runs
             }
-            _ => activity.sleeps_until_report(thread, &mut reporting),
+            _ => sleeps_until_report(look, thread, &mut reporting),
         };
         if !is_asleep {
             return Census::Awake(tid);
@@ -134,9 +147,9 @@ pub(crate) fn census(
     }
     for &(tid, before) in &changed {
         let Some(thread) = tree.threads.get_mut(&tid) else { continue };
-        let is_asleep = matches!(state(thread), Some(b'S' | b'Z' | b'X'));
+        let is_asleep = matches!(look.state(thread), Some(b'S' | b'Z' | b'X'));
         // If a thread's activity cannot be read, only its state is compared.
-        if !is_asleep || (before.is_some() && activity.of(thread) != before) {
+        if !is_asleep || (before.is_some() && look.activity(thread) != before) {
             return Census::Awake(tid);
         }
     }
@@ -144,7 +157,7 @@ pub(crate) fn census(
     if !changed.is_empty() {
         for thread in tree.threads.values_mut() {
             let is_free = matches!(thread.state, State::Free) && thread.activity_asleep.is_some();
-            if is_free && !activity.has_slept_on(thread) {
+            if is_free && !has_slept_on(look, thread) {
                 return Census::Awake(thread.tid);
             }
         }
@@ -161,22 +174,17 @@ pub(crate) fn census(
     Census::Asleep
 }
 
-/// Returns whether a thread waits for an event, or has ended. A thread that has stopped for the
-/// tracer does not count as asleep: the tracer has yet to handle its event.
-fn is_asleep(thread: &mut Thread) -> bool {
-    match state(thread) {
+/// Returns the call in which a thread waits for an event, or has ended; `None` if it does neither.
+/// A thread that has stopped for the tracer does not count as asleep: the tracer has yet to handle
+/// its event.
+fn sleep(look: &impl Look, thread: &mut Thread) -> Option<InCall> {
+    match look.state(thread) {
         // A thread gets this state (S, asleep) a little before it leaves its CPU, and sometimes
-        // finds then that it need not wait. The file `syscall` has the word "running" for a thread
-        // on a CPU.
-        Some(b'S') => !runs_now(thread),
-        state => matches!(state, Some(b'Z' | b'X')),
+        // finds then that it need not wait.
+        Some(b'S') => Some(look.call(thread)).filter(|call| *call != InCall::Runs),
+        Some(b'Z' | b'X') => Some(InCall::Unknown),
+        _ => None,
     }
-}
-
-/// Returns whether a thread is on a CPU, or queued for one (since Linux 2.6.27, with
-/// CONFIG_HAVE_ARCH_TRACEHOOK).
-fn runs_now(thread: &mut Thread) -> bool {
-    call(thread, |text| text.starts_with("running")).unwrap_or(false)
 }
 
 /// What is known of a thread's last untraced wait (one with the kernel's own timeout).
@@ -190,91 +198,12 @@ pub(crate) enum UntracedWait {
 }
 
 /// Returns whether a thread is still in its last untraced wait (one with the kernel's timeout).
-pub(crate) fn untraced_wait(thread: &mut Thread) -> UntracedWait {
+pub(crate) fn untraced_wait(thread: &Thread, call: InCall) -> UntracedWait {
     let Some(wait) = thread.untraced else { return UntracedWait::Ended };
-    match call(thread, |text| parse(text).map(|(number, ip, args)| wait.is_at(number, ip, args))) {
-        Some(Some(false)) => UntracedWait::Ended,
-        Some(None) => UntracedWait::Unknown,
-        // `None`: no file `syscall`. At the deadline, the tracer compares registers instead.
-        Some(Some(true)) | None => UntracedWait::Lasts,
-    }
-}
-
-/// A system call: its number, the address of the instruction after it, and its arguments.
-pub(crate) type Call = (c_long, u64, [u64; 6]);
-
-/// Returns the system call in which a thread waits. `None` if it runs.
-pub(crate) fn waiting_call(thread: &mut Thread) -> Option<Call> {
-    call(thread, parse).flatten()
-}
-
-/// Parses the text of the file `syscall`. `None` if the thread runs.
-fn parse(text: &str) -> Option<Call> {
-    let mut words = text.split_whitespace();
-    let number = words.next()?.parse().ok()?;
-    // A thread that sleeps outside of all system calls has the number -1.
-    if number < 0 {
-        return Some((number, 0, [0; 6]));
-    }
-    let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-    let args = [next()?, next()?, next()?, next()?, next()?, next()?];
-    let [_, ip] = [next()?, next()?];
-    Some((number, ip, args))
-}
-
-/// Reads the system call in which a thread is: its number, arguments, stack and instruction.
-fn call<T>(thread: &mut Thread, parse: impl FnOnce(&str) -> T) -> Option<T> {
-    let path = format_args!("/proc/{}/task/{}/syscall", thread.process, thread.tid);
-    let mut text = [0; 256];
-    let length = read(&mut thread.call, path, &mut text)?;
-    std::str::from_utf8(&text[..length]).ok().map(parse)
-}
-
-/// Returns the letter of a thread's state; X, that of an ended thread, if there is no such thread.
-fn state(thread: &mut Thread) -> Option<u8> {
-    let path = format_args!("/proc/{}/task/{}/stat", thread.process, thread.tid);
-    let mut text = [0; 512];
-    let Some(length) = read(&mut thread.stat, path, &mut text) else { return Some(b'X') };
-    let text = &text[..length];
-    let name_end = text.iter().rposition(|byte| *byte == b')');
-    name_end.and_then(|end| text.get(end + 2)).copied()
-}
-
-/// Returns how often a thread has got a CPU (since Linux 2.6.13, with CONFIG_SCHED_INFO).
-fn runs(thread: &mut Thread) -> Option<u64> {
-    let path = format_args!("/proc/{}/task/{}/schedstat", thread.process, thread.tid);
-    let mut text = [0; 128];
-    let length = read(&mut thread.runs, path, &mut text)?;
-    let text = std::str::from_utf8(&text[..length]).ok()?;
-    text.split_whitespace().nth(2)?.parse().ok()
-}
-
-/// Reads a file of `/proc`, and keeps it open for the next read. `None` if the thread has ended.
-fn read(file: &mut Option<File>, path: std::fmt::Arguments<'_>, text: &mut [u8]) -> Option<usize> {
-    if file.is_none() {
-        *file = File::open(path.to_string()).ok();
-    }
-    file.as_ref()?.read_at(text, 0).ok().filter(|length| *length > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::timeout::timed_call;
-    use crate::tree::Untraced;
-
-    #[test]
-    fn a_thread_that_runs_may_yet_wait() {
-        let args = [5, 0x7ff0, 128, 1_000, 0, 0];
-        let number = libc::SYS_epoll_wait;
-        let call = timed_call(number, args, |_| None).unwrap();
-        let (deadline, key, expiry, was_asleep) = (0, None, None, false);
-        let wait = Untraced { call, number, ip: 0x4000, args, deadline, key, expiry, was_asleep };
-        let is_in = |text| parse(text).map(|(number, ip, args)| wait.is_at(number, ip, args));
-        assert_eq!(is_in("232 0x5 0x7ff0 0x80 0x3e8 0x0 0x0 0x7fe0 0x4000\n"), Some(true));
-        assert_eq!(is_in("232 0x5 0x7ff0 0x80 0x3e7 0x0 0x0 0x7fe0 0x4000\n"), Some(false));
-        assert_eq!(is_in("202 0x5 0x7ff0 0x80 0x0 0x0 0x0 0x7fe0 0x4002\n"), Some(false));
-        assert_eq!(is_in("-1 0x7fe0 0x4000\n"), Some(false));
-        assert_eq!(is_in("running\n"), None);
+    match call {
+        InCall::Waits(call) if !wait.is_at(&call) => UntracedWait::Ended,
+        InCall::Runs => UntracedWait::Unknown,
+        // If the kernel does not tell, the tracer compares registers at the deadline.
+        InCall::Waits(_) | InCall::Unknown => UntracedWait::Lasts,
     }
 }

@@ -10,21 +10,23 @@ use tickless_core::time::Instant;
 pub(crate) struct Deadlines<T> {
     timers: LocalTimers<T>,
     due: Vec<Key>,
+    /// How far past a deadline the clock must be. Where time flows, it goes on anyway.
+    step: Ns,
     /// The random numbers that order deadlines of equal time.
     random: Option<Rng>,
 }
 
 impl<T: Copy> Deadlines<T> {
-    pub(crate) fn new(now: Ns, seed: Option<u64>) -> Deadlines<T> {
+    pub(crate) fn new(now: Ns, step: Ns, seed: Option<u64>) -> Deadlines<T> {
         let timers = LocalTimers::new(Instant::from_nanos(now));
         let random = seed.map(Rng::with_seed);
-        Deadlines { timers, due: Vec::new(), random }
+        Deadlines { timers, due: Vec::new(), step, random }
     }
 
     /// Arms a deadline. `None` if there is no room for another one.
     pub(crate) fn arm(&mut self, at: Ns, what: T) -> Option<Key> {
         let key = self.timers.insert_precise(what).ok()?;
-        self.timers.start_at(key, Instant::from_nanos(at)).ok()?;
+        self.timers.start_at(key, Instant::from_nanos(at.saturating_add(self.step))).ok()?;
         Some(key)
     }
 
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn ties_are_in_the_order_of_arming() {
-        let mut deadlines = Deadlines::new(5, None);
+        let mut deadlines = Deadlines::new(5, 0, None);
         let keys: Vec<_> =
             [30, 20, 30, 20, 10].iter().zip(0..).map(|(at, n)| deadlines.arm(*at, n)).collect();
         assert_eq!(deadlines.next(), Some(10));
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn a_seed_shuffles_ties_and_repeats() {
         let order = |seed| {
-            let mut deadlines = Deadlines::new(0, seed);
+            let mut deadlines = Deadlines::new(0, 0, seed);
             (0..50).for_each(|n| assert!(deadlines.arm(7, n).is_some()));
             all(&mut deadlines, 7)
         };
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_deadline_that_is_due_can_be_cancelled() {
-        let mut deadlines = Deadlines::new(0, None);
+        let mut deadlines = Deadlines::new(0, 0, None);
         deadlines.arm(5, 1);
         let second = deadlines.arm(5, 2).unwrap();
         assert_eq!(deadlines.pop(5).map(|(_, what)| what), Some(1));

@@ -8,7 +8,7 @@
 //! Filters can stop a thread for its tracer since Linux 3.5. Since Linux 5.11, the kernel does not
 //! run a filter for calls that the filter always allows.
 
-use crate::timeout::SYS_FUTEX_WAIT;
+use crate::timeout::{SYS_FUTEX_WAIT, SYS_IO_PGETEVENTS};
 use libc::c_long;
 
 /// An instruction of classic BPF, as `struct sock_filter` has it.
@@ -37,6 +37,8 @@ enum Trap {
     Futex,
     /// Trapped if the socket option that the call sets or reads is a timeout.
     SocketTimeout,
+    /// Trapped if the request is one of [`REQUESTS`].
+    Request,
     /// The call is not made: it fails with `ENOSYS`, as in a kernel that does not have it.
     Missing,
 }
@@ -67,6 +69,10 @@ const CALLS: &[Call] = &[
     (libc::SYS_mq_timedreceive, "mq_timedreceive", Trap::Pointer(4)),
     (libc::SYS_recvmmsg, "recvmmsg", Trap::Pointer(4)),
     (libc::SYS_io_getevents, "io_getevents", Trap::Pointer(4)),
+    (SYS_IO_PGETEVENTS, "io_pgetevents", Trap::Pointer(4)),
+    // The tracer counts what a disk has yet to do.
+    (libc::SYS_io_submit, "io_submit", Trap::Always),
+    (libc::SYS_io_destroy, "io_destroy", Trap::Always),
     (libc::SYS_timerfd_settime, "timerfd_settime", Trap::Always),
     (libc::SYS_timerfd_gettime, "timerfd_gettime", Trap::Always),
     (libc::SYS_timer_create, "timer_create", Trap::Clock),
@@ -83,6 +89,7 @@ const CALLS: &[Call] = &[
     // once, because data must not wait for a timer of the kernel.
     (libc::SYS_connect, "connect", Trap::Always),
     (libc::SYS_listen, "listen", Trap::Always),
+    (libc::SYS_ioctl, "ioctl", Trap::Request),
     (libc::SYS_clock_settime, "clock_settime", Trap::Clock),
     (libc::SYS_settimeofday, "settimeofday", Trap::Always),
     (libc::SYS_adjtimex, "adjtimex", Trap::Always),
@@ -120,6 +127,12 @@ pub(crate) const WITH_NUMBERS: [c_long; 3] =
 
 /// The options `SO_RCVTIMEO` and `SO_SNDTIMEO` by their older numbers, then by their newer ones.
 pub(crate) const TIMEOUT_OPTIONS: [u32; 4] = [20, 21, 66, 67];
+
+/// The requests of ioctl(2) that give the kernel work which no thread of the tree shows: making a
+/// pseudo-terminal (`TIOCSPTLCK`, which comes before its first use), and a virtual device's worker
+/// (`VHOST_SET_OWNER`).
+const REQUESTS: [u32; 2] = [libc::TIOCSPTLCK as u32, VHOST_SET_OWNER];
+pub(crate) const VHOST_SET_OWNER: u32 = 0xaf01;
 
 const WAITING_FUTEX_OPS: [u32; 5] = [
     libc::FUTEX_WAIT as u32,
@@ -196,6 +209,16 @@ pub(crate) fn call_name(number: i64) -> &'static str {
     call.map_or("?", |(_, name, _)| *name)
 }
 
+/// Returns the argument of a call that points to its timeout; `None` if the call has none such.
+pub(crate) fn timeout_argument(number: c_long, args: [u64; 6]) -> Option<u64> {
+    let (.., trap) = CALLS.iter().find(|(call, ..)| *call == number)?;
+    match *trap {
+        Trap::Pointer(arg) => args.get(arg as usize).copied(),
+        Trap::Futex => Some(args[3]),
+        _ => None,
+    }
+}
+
 fn program(calls: &[Call], sleeps: u32, numbers: u32) -> Vec<Op> {
     let mut ops = vec![
         op(LOAD, ARCH_AT),
@@ -244,6 +267,10 @@ fn block(trap: Trap, found: u32) -> Vec<Op> {
             trapped,
             allow,
         ],
+        Trap::Request => {
+            let [first, second] = REQUESTS;
+            vec![low(1), jump(EQUAL, first, 1, 0), jump(EQUAL, second, 0, 1), trapped, allow]
+        }
         Trap::Zero => vec![low(0), jump(EQUAL, 0, 0, 1), trapped, allow],
         Trap::Futex => {
             let mut ops = vec![low(1), op(AND, 0x7f)];
@@ -353,6 +380,8 @@ mod tests {
             [true, true, true, true, false, false]
         );
         assert!(!option(6, 20), "TCP_CONGESTION is another level's");
+        let request = |request| traps(libc::SYS_ioctl, [3, request, 0, 0, 0, 0]);
+        assert_eq!([0x4004_5431, 0xaf01, 0x5401].map(request), [true, true, false]);
         assert!(traps(libc::SYS_nanosleep, [0; 6]) && !traps(libc::SYS_read, [0; 6]));
         let uring = verdict(&filter(TRACE, TRACE), ARCH, libc::SYS_io_uring_setup as u32, [0; 6]);
         assert_eq!(uring, MISSING);

@@ -9,7 +9,9 @@
 //! - `deadlines`: all deadlines in their order, on the timers of `tickless-core`.
 //! - `sys`: system calls of the tracer.
 //! - `page`: the code and data by which programs read the clock without a system call.
-//! - `tree`, `asleep`: the threads, and whether all of them wait.
+//! - `disk`: requests that a disk has yet to end.
+//! - `tree`, `ends`, `asleep`, `look`: the threads, what ends a sleep, whether all threads wait,
+//!   and how the kernel shows it.
 //! - `engine`: what the tracer does at each stop of a thread, and when it moves the clock.
 //! - `report`: which threads waited for what.
 //!
@@ -28,11 +30,17 @@ mod asleep;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod deadlines;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod disk;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod ends;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod engine;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod filter;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod line;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod look;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod page;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -21,7 +21,7 @@ pub enum Pace {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outside {
     /// Time is real while a thread waits for a terminal, pipe or socket that the program got as its
-    /// standard input, and while it has a connection to another machine.
+    /// standard input, and while it has a connection to another machine or a pseudo-terminal.
     #[default]
     Wait,
     /// The clock jumps all the same.
@@ -104,6 +104,12 @@ pub enum Note {
     SetUid(Process),
     /// A thread computes for long, so the clock does not jump.
     Computes(Process, Pace),
+    /// A thread of this process sleeps for long in the system call with this number, which waits
+    /// for a device or another program, not for the tree. So the clock does not jump.
+    Awaits(Process, i64),
+    /// This process has been refused what the text names, because the kernel would work for it
+    /// unseen, and the clock could jump over that work.
+    Refused(Process, &'static str),
     /// Every thread waits, for example in this process, and none has a deadline.
     NoDeadline(Process),
     /// A thread of this process waits for input from outside, which the text names: time is real.
@@ -144,6 +150,16 @@ impl fmt::Display for Note {
                 f,
                 "{process} has been computing for 10 s without a wait, so time passes as in \
                  reality; if it polls a clock until a time has passed, --pace 60x shortens that"
+            ),
+            Note::Awaits(process, call) => write!(
+                f,
+                "{process} has waited for 10 s for a device, a file system or another program \
+                 outside of the tree (system call {call}), so time passes as in reality"
+            ),
+            Note::Refused(process, what) => write!(
+                f,
+                "{process} asks for {what}, and has been refused: the kernel would work for it \
+                 unseen, and time could jump over that. Run it without tickless warp"
             ),
             Note::NoDeadline(process) => write!(
                 f,

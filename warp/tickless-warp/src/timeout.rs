@@ -55,6 +55,9 @@ const TIMER_ABSTIME: u64 = libc::TIMER_ABSTIME as u64;
 /// futex_wait(2), since Linux 6.7.
 pub(crate) const SYS_FUTEX_WAIT: c_long = 455;
 
+/// io_pgetevents(2), since Linux 4.18.
+pub(crate) const SYS_IO_PGETEVENTS: c_long = 333;
+
 /// Converts a `timespec` to nanoseconds; `None` if it is invalid, and the kernel refuses it.
 pub(crate) fn timespec(words: [i64; 2]) -> Option<u64> {
     let [seconds, nanos] = words.map(u64::try_from);
@@ -77,6 +80,7 @@ pub(crate) fn timed_call(
     read: impl Fn(u64) -> Option<[i64; 2]>,
 ) -> Option<TimedCall> {
     let spec = |at: u64| read(at).and_then(timespec);
+    // A call that only looks does not sleep if its time is zero; the others below do.
     let after = |ns: u64| (ns > 0).then_some(When::After(ns));
     let millis = |arg: u64| after(u64::try_from(arg as i32).ok()? * 1_000_000);
     let none = Remaining::No;
@@ -84,14 +88,14 @@ pub(crate) fn timed_call(
     let [first, op, _, fourth, fifth, _] = args;
     let (when, timed_out, endless, remaining) = match number {
         libc::SYS_nanosleep => {
-            (after(spec(first)?)?, 0, Endless::Pause, Remaining::Interrupted(op))
+            (When::After(spec(first)?), 0, Endless::Pause, Remaining::Interrupted(op))
         }
         libc::SYS_clock_nanosleep => {
             let (clock, ns) = (first, spec(args[2])?);
             if op & TIMER_ABSTIME != 0 {
                 (When::At { clock, ns }, 0, Endless::Pause, none)
             } else {
-                (after(ns)?, 0, Endless::Pause, Remaining::Interrupted(fourth))
+                (When::After(ns), 0, Endless::Pause, Remaining::Interrupted(fourth))
             }
         }
         libc::SYS_poll => (millis(args[2])?, 0, Endless::Argument(2, u64::MAX), none),
@@ -119,12 +123,16 @@ pub(crate) fn timed_call(
         libc::SYS_rt_sigtimedwait => {
             (after(spec(args[2])?)?, -i64::from(EAGAIN), no_pointer(2), none)
         }
-        libc::SYS_semtimedop => (after(spec(fourth)?)?, -i64::from(EAGAIN), no_pointer(3), none),
+        libc::SYS_semtimedop => {
+            (When::After(spec(fourth)?), -i64::from(EAGAIN), no_pointer(3), none)
+        }
         libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => {
             let when = When::At { clock: CLOCK_REALTIME, ns: spec(fifth)? };
             (when, -i64::from(ETIMEDOUT), no_pointer(4), none)
         }
-        libc::SYS_io_getevents => (after(spec(fifth)?)?, 0, no_pointer(4), none),
+        libc::SYS_io_getevents | SYS_IO_PGETEVENTS => {
+            (after(spec(fifth)?)?, 0, no_pointer(4), none)
+        }
         _ => return None,
     };
     Some(TimedCall { when, timed_out, endless, remaining })
@@ -136,7 +144,7 @@ fn futex(op: u64, ns: u64) -> Option<When> {
     let realtime = op & FUTEX_CLOCK_REALTIME != 0;
     let clock = if realtime { CLOCK_REALTIME } else { CLOCK_MONOTONIC };
     match (op & 0x7f) as i32 {
-        libc::FUTEX_WAIT => (ns > 0).then_some(When::After(ns)),
+        libc::FUTEX_WAIT => Some(When::After(ns)),
         libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAIT_REQUEUE_PI | libc::FUTEX_LOCK_PI2 => {
             Some(When::At { clock, ns })
         }
@@ -181,12 +189,16 @@ mod tests {
             (libc::SYS_rt_sigtimedwait, 2),
             (libc::SYS_semtimedop, 3),
             (libc::SYS_io_getevents, 4),
+            (SYS_IO_PGETEVENTS, 4),
         ] {
             let mut args = [0; 6];
             args[index] = AT;
             assert_eq!(when(number, args, [2, 5]), Some(When::After(2_000_000_005)), "{number}");
-            // A timeout of zero does not wait, and the kernel refuses the other three.
-            for words in [[0, 0], [-1, 0], [0, -1], [0, 1_000_000_000]] {
+            // These sleep also for a time of zero, until the timer's interrupt.
+            let sleeps = [35, 230, libc::SYS_futex, libc::SYS_semtimedop].contains(&number);
+            let zero = sleeps.then_some(When::After(0));
+            assert_eq!(when(number, args, [0, 0]), zero, "{number}");
+            for words in [[-1, 0], [0, -1], [0, 1_000_000_000]] {
                 assert_eq!(call(number, args, words), None, "{number} {words:?}");
             }
             assert_eq!(when(number, args, [i64::MAX, 0]), Some(When::After(u64::MAX)));

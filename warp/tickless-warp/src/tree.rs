@@ -43,11 +43,23 @@ pub(crate) struct Untraced {
 
 impl Untraced {
     /// Returns whether a thread with these registers is in this wait.
-    pub(crate) fn is_at(&self, number: c_long, ip: u64, args: [u64; 6]) -> bool {
+    pub(crate) fn is_at(&self, &(number, ip, args): &Call) -> bool {
         // The kernel repeats an interrupted poll(2) under another number: restart_syscall(2).
         let is_number = number == self.number || number == libc::SYS_restart_syscall;
         is_number && (ip, args) == (self.ip, self.args)
     }
+}
+
+/// A system call: its number, the address of the instruction after it, and its arguments. A thread
+/// that sleeps outside of all system calls has the number -1.
+pub(crate) type Call = (c_long, u64, [u64; 6]);
+
+/// The files of a thread in `/proc`, opened when first needed.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) stat: Option<File>,
+    pub(crate) runs: Option<File>,
+    pub(crate) call: Option<File>,
 }
 
 /// A wait that a signal has interrupted, and whose call the kernel perhaps repeats.
@@ -80,6 +92,8 @@ pub(crate) enum State {
     Ending(Wait),
     /// The thread is in timer_create(2), whose result the tracer has to see.
     CreatingTimer { clock: u64, event: u64, id: u64 },
+    /// The thread is in io_submit(2), for this context. The tracer has to see how much it submits.
+    Submitting(u64),
     /// The thread's process has been stopped by a signal.
     Stopped,
     /// The thread waits for its child of vfork(2).
@@ -93,10 +107,7 @@ pub(crate) struct Thread {
     pub(crate) interrupted: Option<Interrupted>,
     /// The thread's last wait with the kernel's own timeout, unless it is known to have ended.
     pub(crate) untraced: Option<Untraced>,
-    /// The files of the thread's state in `/proc`, opened when first needed.
-    pub(crate) stat: Option<File>,
-    pub(crate) runs: Option<File>,
-    pub(crate) call: Option<File>,
+    pub(crate) files: Files,
     /// The thread's activity (how often it was woken or ran) when it was last found asleep.
     pub(crate) activity_asleep: Option<u64>,
 }
@@ -149,9 +160,7 @@ impl Tree {
                 state,
                 interrupted: None,
                 untraced: None,
-                stat: None,
-                runs: None,
-                call: None,
+                files: Files::default(),
                 activity_asleep: None,
             }
         })

@@ -1,5 +1,5 @@
 //! Input from outside of the traced processes: a terminal or pipe that the program got as its
-//! standard input, and connections to other machines. While a thread waits for these, time is real.
+//! standard input, connections to other machines, and pseudo-terminals. Meanwhile, time is real.
 
 use super::state::{Engine, arguments};
 use crate::options::{Note, Outside};
@@ -51,6 +51,12 @@ impl Engine<'_> {
             .retain(|&(process, fd, socket)| descriptors::socket(process, fd) == Some(socket));
         let by_network = self.outside_sockets.first().map(|(process, ..)| *process);
         let holder = by_network.map(|process| (process, "a connection to another machine"));
+        let holder = holder.or_else(|| {
+            let mut processes = self.tree.processes.keys().filter(|_| self.has_terminals);
+            let process = processes.find(|process| descriptors::has_terminal(**process))?;
+            // A thread of the kernel passes on what is written, and the tracer does not see it.
+            Some((*process, "data of a pseudo-terminal"))
+        });
         let holder = holder.or_else(|| {
             let input = self.input?;
             let reads = |tid: &pid_t| waits_for(self.tree.process_of(*tid), *tid, input);

@@ -7,9 +7,10 @@ use super::state::{Due, Engine};
 use super::untraced::flows;
 use crate::asleep::{Census, census};
 use crate::deadlines::Deadlines;
+use crate::disk::DiskWork;
 use crate::error::WarpError;
 use crate::filter::{ALLOW, NOTIFY, TRACE, filter};
-use crate::options::{Ended, Note, Options, Outcome};
+use crate::options::{Ended, Note, Options, Outcome, Pace};
 use crate::page::patch::Functions;
 use crate::report::Log;
 use crate::sys::events::{self, Handling};
@@ -65,10 +66,12 @@ pub fn run(
     events::raise_file_limit();
     let clock = VirtualClock::new(options)?;
     let now = clock.now();
+    // A frozen clock moves by jumps only, and some programs wait until it is past a time.
+    let step = u64::from(options.pace == Pace::Frozen);
     let mut engine = Engine {
         options,
         notes,
-        deadlines: Deadlines::new(now, options.seed),
+        deadlines: Deadlines::new(now, step, options.seed),
         clock,
         tree: Tree::default(),
         functions: Functions::of_this_kernel(),
@@ -85,6 +88,8 @@ pub fn run(
         socket_timeouts: HashMap::new(),
         outside_sockets: Vec::new(),
         input: standard_input(),
+        disk_work: DiskWork::default(),
+        has_terminals: false,
         has_noted_outside: false,
         log: options.reports.then(Log::default),
         jumped: None,
@@ -198,9 +203,11 @@ impl Engine<'_> {
         if self.deadlines.next().is_none() && !may_hide {
             return false;
         }
-        let census = census(&mut self.tree, self.thread_events.as_ref(), self.last, self.signals);
-        if let Census::Awake(tid) = census {
-            self.last = tid;
+        // Before the census: a disk that has ended its work wakes a thread, which the census sees.
+        if self.disk_work.is_under_way(&self.tree) {
+            return false;
+        }
+        if self.census(self.signals) != Census::Asleep {
             return false;
         }
         self.signals = Signals::None;
@@ -227,6 +234,16 @@ impl Engine<'_> {
         self.jumped = self.log.as_ref().map(|_| self.clock.passed().saturating_sub(before));
         (rounds.awake, rounds.busy) = (0, 0);
         true
+    }
+
+    /// Decides whether every thread waits, and remembers one that does not.
+    fn census(&mut self, signals: Signals) -> Census {
+        let look = self.thread_events.as_ref();
+        let found = census(&mut self.tree, &look, self.last, signals);
+        if let Census::Awake(tid) | Census::Awaits(tid, _) = found {
+            self.last = tid;
+        }
+        found
     }
 
     /// Sleeps until the next event or deadline, or the next check of the threads that run.
@@ -267,11 +284,10 @@ impl Engine<'_> {
             return;
         }
         rounds.checked = Instant::now();
-        match census(&mut self.tree, self.thread_events.as_ref(), self.last, Signals::UnderWay) {
+        let found = self.census(Signals::UnderWay);
+        match found {
             Census::Asleep => (rounds.asleep, rounds.awake) = (rounds.asleep + 1, 0),
-            Census::Awake(tid) => {
-                (self.last, rounds.asleep, rounds.awake) = (tid, 0, rounds.awake + 1)
-            }
+            _ => (rounds.asleep, rounds.awake) = (0, rounds.awake + 1),
         }
         let process = self.tree.name_of(self.last);
         let has_deadline = self.deadlines.next().is_some();
@@ -280,7 +296,10 @@ impl Engine<'_> {
             self.note(Note::NoDeadline(process));
         } else if rounds.awake >= PATIENCE && !rounds.has_noted[1] {
             rounds.has_noted[1] = true;
-            self.note(Note::Computes(process, self.options.pace));
+            self.note(match found {
+                Census::Awaits(_, call) => Note::Awaits(process, call),
+                _ => Note::Computes(process, self.options.pace),
+            });
         }
     }
 }

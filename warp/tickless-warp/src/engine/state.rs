@@ -3,6 +3,7 @@
 use super::clock::VirtualClock;
 use super::timer::{Timer, TimerId};
 use crate::deadlines::Deadlines;
+use crate::disk::DiskWork;
 use crate::options::{Ended, Note, Options};
 use crate::page::patch::Functions;
 use crate::report::Log;
@@ -58,6 +59,9 @@ pub(crate) struct Engine<'a> {
     pub(crate) outside_sockets: Vec<(pid_t, u64, u64)>,
     /// The device and number of the standard input, if its data comes from outside.
     pub(crate) input: Option<(u64, u64)>,
+    pub(crate) disk_work: DiskWork,
+    /// Whether a program of the tree has made a pseudo-terminal.
+    pub(crate) has_terminals: bool,
     pub(crate) has_noted_outside: bool,
     /// The log from which the report is made; `None` if the caller wants no report.
     pub(crate) log: Option<Log>,

@@ -3,13 +3,15 @@
 use super::state::{Engine, arguments};
 use super::timer::TimerId;
 use super::timers::correct_alarm;
+use crate::filter::VHOST_SET_OWNER;
 use crate::options::{Ended, Note};
 use crate::report::Ending;
 use crate::sys::events::Event;
 use crate::sys::{descriptors, events, memory, ptrace};
-use crate::timeout::timed_call;
+use crate::timeout::{Endless, TimedCall, When, timed_call};
 use crate::tree::{Signals, State};
 use libc::{c_int, c_long, pid_t};
+use ptrace::Registers;
 
 impl Engine<'_> {
     /// Handles an event of a thread.
@@ -57,6 +59,7 @@ impl Engine<'_> {
         if let Some(thread) = self.tree.remove(tid) {
             self.forget_wait(thread.state);
             if thread.process == tid {
+                self.disk_work.forget(tid, None);
                 self.forget_timers(tid, None);
             }
         }
@@ -74,7 +77,12 @@ impl Engine<'_> {
         let number = registers.orig_rax.cast_signed() as c_long;
         let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
         if let Some(call) = timed_call(number, arguments(&registers), read) {
-            return self.begin_wait(tid, registers, call, None);
+            return match call {
+                TimedCall { when: When::After(0), endless: Endless::Pause, .. } => {
+                    self.answer(tid, registers, 0);
+                }
+                call => self.begin_wait(tid, registers, call, None),
+            };
         }
         let is_answered = self.answer_clock(tid, number, &registers)
             || self.answer_timer(tid, number, &registers)
@@ -92,6 +100,20 @@ impl Engine<'_> {
             | libc::SYS_rt_sigqueueinfo
             | libc::SYS_rt_tgsigqueueinfo
             | libc::SYS_pidfd_send_signal => self.signals = Signals::UnderWay,
+            libc::SYS_ioctl if registers.rsi as u32 == VHOST_SET_OWNER => {
+                self.note(Note::Refused(self.tree.name_of(tid), "a device of vhost"));
+                return self.answer(tid, registers, -i64::from(libc::ENOTTY));
+            }
+            libc::SYS_ioctl => self.has_terminals = true,
+            libc::SYS_io_submit => {
+                let Registers { rdi, rsi, rdx, .. } = registers;
+                self.disk_work.submit(self.tree.process_of(tid), tid, [rdi, rsi, rdx]);
+                self.tree.set(tid, State::Submitting(rdi));
+                return ptrace::resume_to_exit(tid);
+            }
+            libc::SYS_io_destroy => {
+                self.disk_work.forget(self.tree.process_of(tid), Some(registers.rdi));
+            }
             libc::SYS_connect => self.connects(tid, &registers),
             libc::SYS_listen => {
                 // The accepted sockets inherit it.
@@ -110,6 +132,11 @@ impl Engine<'_> {
                 if ptrace::registers(tid).is_some_and(|registers| registers.rax == 0) {
                     self.timer_was_created(tid, clock, event, id);
                 }
+                self.resume(tid, 0);
+            }
+            State::Submitting(context) => {
+                let taken = ptrace::registers(tid).map_or(0, |of| of.rax.cast_signed());
+                self.disk_work.has_taken(self.tree.process_of(tid), tid, context, taken);
                 self.resume(tid, 0);
             }
             _ => self.resume(tid, 0),
@@ -132,6 +159,7 @@ impl Engine<'_> {
                 self.forget_wait(thread.state);
             }
         }
+        self.disk_work.forget(tid, None);
         self.forget_timers(tid, Some(TimerId::Alarm(tid)));
         self.tree.processes.remove(&tid);
         self.tree.add(tid);

@@ -12,8 +12,9 @@
 
 use super::state::{Due, Engine, arguments};
 use super::waits::{ERESTARTSYS, is_interrupted, write_remaining};
-use crate::asleep::{UntracedWait, untraced_wait, waiting_call};
+use crate::asleep::{InCall, UntracedWait, untraced_wait};
 use crate::filter::WITH_NUMBERS;
+use crate::look::in_call;
 use crate::options::{Options, Pace};
 use crate::sys::events::clock;
 use crate::sys::notices::{Answer, Notice};
@@ -39,6 +40,13 @@ impl Engine<'_> {
         self.sleep_is_repeated(tid);
         let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
         let call = timed_call(number, args, read);
+        self.last = tid;
+        if let Some(TimedCall { when: When::After(0), endless: Endless::Pause, .. }) = call {
+            if let Some(listener) = &self.listener {
+                listener.answer(&notice, Answer::Result(0));
+            }
+            return;
+        }
         if let Some(call) = call.filter(|call| self.holds(call)) {
             return self.begin_wait(tid, notice.registers(), call, Some(notice));
         }
@@ -51,7 +59,6 @@ impl Engine<'_> {
             thread.untraced =
                 Some(Untraced { call, number, ip, args, deadline, key, expiry, was_asleep });
         }
-        self.last = tid;
         if let Some(listener) = &self.listener {
             listener.answer(&notice, Answer::MakeCall);
         }
@@ -73,10 +80,11 @@ impl Engine<'_> {
         let mut found = Vec::new();
         for tid in fell_asleep {
             let Some(thread) = self.tree.threads.get_mut(&tid) else { continue };
-            let Some((number, ip, args)) = waiting_call(thread) else { continue };
+            let InCall::Waits(call) = in_call(thread) else { continue };
+            let (number, ip, args) = call;
             let expiry = events.expiry(tid);
             let lasts = |wait: Untraced| {
-                wait.is_at(number, ip, args) && (wait.expiry.is_none() || wait.expiry == expiry)
+                wait.is_at(&call) && (wait.expiry.is_none() || wait.expiry == expiry)
             };
             if thread.untraced.is_some_and(lasts) {
                 continue;
@@ -86,8 +94,8 @@ impl Engine<'_> {
             }
             // An interrupted poll(2) is repeated under another number.
             let number = if number == libc::SYS_restart_syscall { libc::SYS_poll } else { number };
-            let call = timed_call(number, args, |_| None);
-            let Some(call) = call.filter(|_| WITH_NUMBERS.contains(&number)) else { continue };
+            let timed = timed_call(number, args, |_| None);
+            let Some(call) = timed.filter(|_| WITH_NUMBERS.contains(&number)) else { continue };
             let When::After(timeout) = call.when else { continue };
             let left = expiry.map_or(timeout, |at| at.saturating_sub(kernels_now));
             let (deadline, key, was_asleep) = (now.saturating_add(left), None, false);
@@ -127,7 +135,13 @@ impl Engine<'_> {
         let wait = self.tree.threads.get(&tid).and_then(|thread| thread.untraced);
         let is_last = wait.is_some_and(|wait| self.is_last(tid, &wait));
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        let progress = if is_last { untraced_wait(thread) } else { UntracedWait::Ended };
+        let progress = match is_last {
+            true => {
+                let call = in_call(thread);
+                untraced_wait(thread, call)
+            }
+            false => UntracedWait::Ended,
+        };
         let Some(wait) = thread.untraced.as_mut().filter(|wait| wait.key == Some(key)) else {
             return;
         };
@@ -170,7 +184,7 @@ impl Engine<'_> {
         // The interrupted call is this wait if the interruption has woken the thread, and the last
         // expiry of the thread is still this wait's. Otherwise, the thread has begun a later wait.
         let is_this = wait.expiry.is_none() || (wait.was_asleep && is_last);
-        if is_this && wait.is_at(number, registers.rip, arguments(&registers)) {
+        if is_this && wait.is_at(&(number, registers.rip, arguments(&registers))) {
             registers.rax = wait.call.timed_out.cast_unsigned();
         } else if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
             // The tracer has interrupted a later wait of the thread, which must go on: the kernel
@@ -187,7 +201,8 @@ impl Engine<'_> {
     /// the signal has cancelled the tracer's interruption.
     pub(crate) fn signal_untraced(&mut self, tid: pid_t) {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        let lasts = untraced_wait(thread) == UntracedWait::Lasts;
+        let call = in_call(thread);
+        let lasts = untraced_wait(thread, call) == UntracedWait::Lasts;
         let Some(wait) = thread.untraced.as_mut().filter(|_| lasts) else { return };
         let left = wait.deadline.saturating_sub(self.clock.now());
         write_remaining(tid, wait.call.remaining, left);

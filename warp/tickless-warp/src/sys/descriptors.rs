@@ -2,10 +2,12 @@
 //! timerfd_create(2), and sockets.
 #![expect(unsafe_code, reason = "system calls that take and return descriptors")]
 
+use super::memory;
 use libc::{c_int, pid_t};
+use std::ffi::CString;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 /// Copies a descriptor of another process into this process: pidfd_open(2), since Linux 5.3, and
 /// pidfd_getfd(2), since Linux 5.6.
@@ -86,6 +88,86 @@ pub(crate) fn table_size(process: pid_t) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
     size.and_then(|size| size.trim().parse().ok()).unwrap_or(0)
+}
+
+/// The mode and device of a file. Unlike stat(2), this asks no file system that is a program.
+fn kind(fd: c_int, path: &std::ffi::CStr, flags: c_int) -> Option<(u32, u32, u32)> {
+    let flags = flags | libc::AT_STATX_DONT_SYNC;
+    // SAFETY: any bytes are a valid structure, which the kernel fills in.
+    let mut file: libc::statx = unsafe { std::mem::zeroed() };
+    let to = &raw mut file;
+    // SAFETY: as above; the path lives until the call returns.
+    let done = unsafe { libc::statx(fd, path.as_ptr(), flags, libc::STATX_BASIC_STATS, to) } == 0;
+    let kind = u32::from(file.stx_mode) & libc::S_IFMT;
+    done.then_some((kind, file.stx_rdev_major, file.stx_rdev_minor))
+}
+
+/// Returns whether a thread that waits for this descriptor of its process waits for an event: it is
+/// a pipe, socket, eventfd or the like, or a terminal whose reads have no timeout of their own.
+pub(crate) fn is_event(process: pid_t, fd: u64) -> bool {
+    const FUSE: (u32, u32) = (10, 229);
+    let path = CString::new(format!("/proc/{process}/fd/{}", fd as c_int)).unwrap_or_default();
+    match kind(libc::AT_FDCWD, &path, 0) {
+        Some((libc::S_IFIFO | libc::S_IFSOCK | 0, ..)) => true,
+        Some((libc::S_IFCHR, 1, _)) => true,
+        Some((libc::S_IFCHR, 4 | 5 | 136..=143, _)) => !has_read_timeout(process, fd),
+        Some((libc::S_IFCHR, major, minor)) => (major, minor) == FUSE,
+        _ => false,
+    }
+}
+
+/// Returns whether a process has the master of a pseudo-terminal.
+pub(crate) fn has_terminal(process: pid_t) -> bool {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|of| of.ends_with("ptmx"))
+}
+
+/// Returns whether the kernel ends a read of a terminal by itself (`VTIME`).
+fn has_read_timeout(process: pid_t, fd: u64) -> bool {
+    // SAFETY: any bytes are a valid structure, which the kernel fills in.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    let get = |fd: OwnedFd| {
+        // SAFETY: as above.
+        unsafe { libc::tcgetattr(fd.as_raw_fd(), &raw mut settings) };
+    };
+    copy(process, fd).map(get);
+    settings.c_lflag & libc::ICANON == 0 && settings.c_cc[libc::VTIME] != 0
+}
+
+/// Returns whether a path in a thread's memory names a pipe; relative, it is from the directory
+/// `from`. Asks only the kernel's cache (`RESOLVE_CACHED`, since Linux 5.12), because a file system
+/// that is a program of the tree cannot answer the tracer.
+pub(crate) fn is_named_pipe(tid: pid_t, from: u64, at: u64) -> bool {
+    const RESOLVE_CACHED: u64 = 0x20;
+    let mut path = vec![0; libc::PATH_MAX as usize];
+    // The path is perhaps the last of its memory, so read up to the end of its page first.
+    let first = 4096 - (at % 4096) as usize;
+    if !memory::read(tid, at, &mut path[..first]) {
+        return false;
+    }
+    if !path[..first].contains(&0) {
+        memory::read(tid, at + first as u64, &mut path[first..]);
+    }
+    let path = std::ffi::CStr::from_bytes_until_nul(&path).unwrap_or_default();
+    let from = match (path.to_bytes().first(), from as c_int) {
+        (Some(b'/'), _) => "root".to_string(),
+        (_, libc::AT_FDCWD) => "cwd".to_string(),
+        (_, fd) => format!("fd/{fd}"),
+    };
+    let path_of = format!("/proc/{tid}/{from}");
+    let folder = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path_of);
+    let Ok(folder) = folder else { return false };
+    // SAFETY: a zeroed structure is valid.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    let in_root = if from == "root" { libc::RESOLVE_IN_ROOT } else { 0 };
+    (how.flags, how.resolve) = (libc::O_PATH as u64, RESOLVE_CACHED | in_root);
+    let (name, size) = (path.as_ptr(), size_of::<libc::open_how>());
+    // SAFETY: the path and the structure live until the call returns a new descriptor.
+    let file = unsafe {
+        owned(libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), name, &raw const how, size))
+    };
+    let kind = file.and_then(|file| kind(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH));
+    kind.is_some_and(|(kind, ..)| kind == libc::S_IFIFO)
 }
 
 /// Returns the number of the socket that a process has as this descriptor; `None` if it is no

@@ -1,6 +1,6 @@
 //! Every call that waits for a time, and every clock.
 
-use crate::harness::{inside, inside_namespace, takes, warp};
+use crate::harness::{inside, inside_namespace, spec, takes, warp};
 use libc::{c_int, c_long, timespec};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -9,10 +9,6 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-
-fn spec(seconds: i64) -> timespec {
-    timespec { tv_sec: seconds, tv_nsec: 0 }
-}
 
 fn now(clock: c_int) -> timespec {
     let mut now = spec(0);

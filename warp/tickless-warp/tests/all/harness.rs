@@ -115,6 +115,10 @@ pub(crate) fn takes<T>(what: &str, seconds: f64, call: impl FnOnce() -> T) -> T 
     result
 }
 
+pub(crate) fn spec(seconds: i64) -> libc::timespec {
+    libc::timespec { tv_sec: seconds, tv_nsec: 0 }
+}
+
 /// Runs a test in a process with one thread, which gets all signals of the process.
 pub(crate) fn in_child(test: fn()) {
     let child = unsafe { libc::fork() };

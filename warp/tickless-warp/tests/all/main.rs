@@ -15,3 +15,4 @@ mod inputs;
 mod signals;
 mod timers;
 mod trees;
+mod work;

@@ -1,13 +1,9 @@
 //! Timers that programs set.
 
-use crate::harness::{in_child, inside, takes};
+use crate::harness::{in_child, inside, spec, takes};
 use libc::{c_int, itimerspec, timespec};
 use std::ptr::null_mut;
 use std::time::Duration;
-
-fn spec(seconds: i64) -> timespec {
-    timespec { tv_sec: seconds, tv_nsec: 0 }
-}
 
 fn setting(value: i64, interval: i64) -> itimerspec {
     itimerspec { it_interval: spec(interval), it_value: spec(value) }

@@ -1,0 +1,272 @@
+//! Work that is under way while every thread sleeps: the clock must not jump over it.
+
+use crate::harness::{inside, inside_namespace, shell, spec, takes, warp};
+use libc::{c_int, c_long};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::ptr::{null, null_mut};
+use std::time::{Duration, Instant};
+
+/// Sets an alarm that would end the process, makes `calls` calls, and computes for a while. The
+/// alarm is still far away then, in virtual time too.
+fn outruns_an_alarm(what: &str, calls: u32, call: impl Fn()) {
+    const AHEAD: u32 = 1_000;
+    unsafe { libc::alarm(AHEAD) };
+    takes(what, 0.0, || (0..calls).for_each(|_| call()));
+    assert!(unsafe { libc::alarm(0) } >= AHEAD - 2, "{what}");
+}
+
+#[test]
+fn a_wait_of_no_time_does_not_move_the_clock() {
+    inside("work::inside_short_waits");
+    if unsafe { libc::geteuid() } == 0 {
+        inside_namespace("work::inside_short_waits");
+    }
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_short_waits() {
+    let call = libc::syscall;
+    let mut set = unsafe { std::mem::zeroed() };
+    unsafe { libc::sigaddset(&raw mut set, libc::SIGUSR2) };
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
+    let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+    let mut op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
+    let [mut context, word] = [0_u64, 1];
+    assert_eq!(unsafe { call(libc::SYS_io_setup, 1, &raw mut context) }, 0);
+    let mut events = [0_u64; 4];
+    let epoll = unsafe { libc::epoll_create1(0) };
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    let (e, w, no) = (&raw mut event, &raw const word, null::<u8>());
+    let waiter = [1_u64, w.addr() as u64, 2 | 128];
+    let past = spec(1);
+    for nanos in [0, 1] {
+        let time = libc::timespec { tv_sec: 0, tv_nsec: nanos };
+        let micros = libc::timeval { tv_sec: 0, tv_usec: nanos };
+        // The kernel writes to the times of some calls.
+        let (t, p) = (&raw const time, &raw const past);
+        let own = || (Box::into_raw(Box::new(time)), Box::into_raw(Box::new(micros)));
+        let calls: &[(&str, &dyn Fn() -> c_long)] = unsafe {
+            &[
+                ("nanosleep", &|| call(libc::SYS_nanosleep, t, no)),
+                ("clock_nanosleep", &|| call(libc::SYS_clock_nanosleep, 0, 0, t, no)),
+                ("futex", &|| call(libc::SYS_futex, w, libc::FUTEX_WAIT, 1, t, no, 0)),
+                ("futex_bitset", &|| {
+                    call(libc::SYS_futex, w, libc::FUTEX_WAIT_BITSET, 1, p, no, 1)
+                }),
+                ("futex_waitv", &|| call(libc::SYS_futex_waitv, waiter.as_ptr(), 1, 0, p, 1)),
+                ("poll", &|| call(libc::SYS_poll, no, 0, nanos)),
+                ("ppoll", &|| call(libc::SYS_ppoll, no, 0, own().0, no, 8)),
+                ("select", &|| call(libc::SYS_select, 0, no, no, no, own().1)),
+                ("pselect6", &|| call(libc::SYS_pselect6, 0, no, no, no, own().0, no)),
+                ("epoll_wait", &|| call(libc::SYS_epoll_wait, epoll, e, 1, nanos)),
+                ("epoll_pwait2", &|| call(libc::SYS_epoll_pwait2, epoll, e, 1, t, no, 8)),
+                ("sigtimedwait", &|| call(libc::SYS_rt_sigtimedwait, &raw const set, no, t, 8)),
+                ("semtimedop", &|| call(libc::SYS_semtimedop, semaphore, &raw const op, 1, t)),
+                ("io_getevents", &|| {
+                    call(libc::SYS_io_getevents, context, 1, 1, events.as_ptr(), t)
+                }),
+                ("io_pgetevents", &|| call(333, context, 1, 1, events.as_ptr(), t, no)),
+            ]
+        };
+        for (name, call) in calls {
+            outruns_an_alarm(name, 300, || {
+                call();
+            });
+        }
+    }
+    unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
+    let _ = (&mut op, &mut events);
+}
+
+#[test]
+fn a_shell_that_computes_after_a_sleep_of_zero_is_not_timed_out() {
+    let script = "sleep 0; i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done";
+    for _ in 0..10 {
+        let done = warp(&["timeout", "3600", "sh", "-c", script]);
+        assert!(done.status.success() && done.passed() < 60.0, "{}", done.err);
+    }
+}
+
+#[test]
+fn a_disk_that_reads_for_a_sleeping_thread_holds_the_clock() {
+    inside("work::inside_disk");
+    let own = std::env::current_exe().unwrap();
+    let words = ["--freeze", own.to_str().unwrap(), "--exact", "work::inside_disk", "--ignored"];
+    let done = warp(&words);
+    assert!(done.status.success(), "{}{}", done.out, done.err);
+}
+
+/// A read of `io_submit(2)`, as `struct iocb` has it.
+#[repr(C)]
+#[derive(Default)]
+struct Request {
+    data: u64,
+    key: [u32; 2],
+    /// Also has the operation; that of a read is 0.
+    fd: [u32; 2],
+    buffer: u64,
+    length: u64,
+    offset: u64,
+    reserved: u64,
+    flags: u32,
+    eventfd: u32,
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_disk() {
+    const BLOCK: u64 = 4096;
+    let path = std::env::temp_dir().join(format!("tickless-warp-{}", std::process::id()));
+    fs::write(&path, vec![7; 4 << 20]).unwrap();
+    let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
+    fs::remove_file(&path).unwrap();
+    let Ok(file) = file else {
+        eprintln!("skipped: this file system has no direct reads");
+        return;
+    };
+    let (anonymous, access) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_WRITE);
+    let buffer = unsafe { libc::mmap(null_mut(), 4096, access, anonymous, -1, 0) };
+    let mut context = 0_u64;
+    assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 64, &raw mut context) }, 0);
+    let [eventfd, epoll] = unsafe { [libc::eventfd(0, 0), libc::epoll_create1(0)] };
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+    let e = &raw mut event;
+    assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, eventfd, e) }, 0);
+    let get = |least: c_long| {
+        let (mut events, zero) = ([0_u64; 4], spec(0));
+        let time = if least == 0 { &raw const zero } else { null() };
+        unsafe { libc::syscall(libc::SYS_io_getevents, context, least, 1, &raw mut events, time) }
+    };
+    for by_eventfd in [false, true] {
+        let number = std::cell::Cell::new(0);
+        outruns_an_alarm("direct reads", 200, || {
+            number.set(number.get() + 37);
+            let request = Request {
+                fd: [0, file.as_raw_fd().cast_unsigned()],
+                buffer: buffer.addr() as u64,
+                length: BLOCK,
+                offset: number.get() % 1024 * BLOCK,
+                flags: u32::from(by_eventfd),
+                eventfd: eventfd.cast_unsigned(),
+                ..Request::default()
+            };
+            let requests = [&raw const request];
+            let submit = libc::SYS_io_submit;
+            assert_eq!(unsafe { libc::syscall(submit, context, 1, requests.as_ptr()) }, 1);
+            if by_eventfd {
+                let (mut event, mut count) = (libc::epoll_event { events: 0, u64: 0 }, 0_u64);
+                assert_eq!(unsafe { libc::epoll_wait(epoll, &raw mut event, 1, -1) }, 1);
+                assert_eq!(unsafe { libc::read(eventfd, (&raw mut count).cast(), 8) }, 8);
+            }
+            assert_eq!(get(c_long::from(!by_eventfd)), 1);
+        });
+    }
+    // A poll by the same calls is no work: the clock jumps to the sleep that ends it.
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let fd = [5, reader.as_raw_fd().cast_unsigned()];
+    let request = Request { fd, buffer: libc::POLLIN as u64, ..Request::default() };
+    let requests = [&raw const request];
+    assert_eq!(unsafe { libc::syscall(libc::SYS_io_submit, context, 1, requests.as_ptr()) }, 1);
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(60));
+        drop(writer);
+    });
+    takes("a poll", 60.0, || assert_eq!(get(1), 1));
+    assert_eq!(reader.read(&mut [0]).unwrap(), 0);
+    assert_eq!(unsafe { libc::syscall(libc::SYS_io_destroy, context) }, 0);
+}
+
+/// A worker thread of the kernel moves what is written to one end of a pseudo-terminal to the other
+/// end, so that for a moment both threads sleep.
+#[test]
+fn what_a_terminal_has_yet_to_show_holds_the_clock() {
+    inside("work::inside_terminal");
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_terminal() {
+    let [mut master, mut slave] = [0; 2];
+    let (m, s, mut raw) = (&raw mut master, &raw mut slave, unsafe { std::mem::zeroed() });
+    unsafe { libc::cfmakeraw(&raw mut raw) };
+    assert_eq!(unsafe { libc::openpty(m, s, null_mut(), &raw const raw, null()) }, 0);
+    let [master, slave] = unsafe { [master, slave].map(|fd| File::from_raw_fd(fd)) };
+    let mut far = slave.try_clone().unwrap();
+    let echo = std::thread::spawn(move || {
+        let mut byte = [0];
+        while far.read_exact(&mut byte).is_ok() && byte != [0] {
+            far.write_all(&byte).unwrap();
+        }
+    });
+    let pass = |mut end: &File, byte| end.write_all(&[byte]).unwrap();
+    outruns_an_alarm("a terminal", 300, || {
+        pass(&master, 1);
+        (&master).read_exact(&mut [0]).unwrap();
+    });
+    pass(&master, 0);
+    echo.join().unwrap();
+    // A read with a timeout of the terminal's own, of 0.3 s.
+    assert_eq!(unsafe { libc::tcgetattr(slave.as_raw_fd(), &raw mut raw) }, 0);
+    (raw.c_cc[libc::VMIN], raw.c_cc[libc::VTIME]) = (0, 3);
+    assert_eq!(unsafe { libc::tcsetattr(slave.as_raw_fd(), libc::TCSANOW, &raw const raw) }, 0);
+    unsafe { libc::alarm(1_000) };
+    takes("VTIME", 0.3, || assert_eq!((&slave).read(&mut [0]).unwrap(), 0));
+    assert!(unsafe { libc::alarm(0) } > 990);
+}
+
+/// Another process, outside of the tree, has a lease on a file, which it gives back after 0.3 s. A
+/// thread that opens the file sleeps until then, and nothing shows for how long.
+#[test]
+fn a_wait_for_what_is_outside_of_the_tree_holds_the_clock() {
+    let path = std::env::temp_dir().join(format!("tickless-warp-lease-{}", std::process::id()));
+    let file = File::create(&path).unwrap();
+    let ignored = unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+    let set = |kind: c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) };
+    assert_eq!(set(libc::F_WRLCK), 0);
+    let script = format!("timeout 3600 cat {}", path.display());
+    let done = std::thread::scope(|scope| {
+        let run = scope.spawn(|| shell(&script));
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(set(libc::F_UNLCK), 0);
+        run.join().unwrap()
+    });
+    fs::remove_file(&path).unwrap();
+    unsafe { libc::signal(libc::SIGIO, ignored) };
+    assert!(done.status.success() && done.passed() < 60.0, "{:?} {}", done.status, done.err);
+}
+
+/// A shell that opens a named pipe waits for a process of the tree: the clock jumps.
+#[test]
+fn a_wait_for_the_other_end_of_a_named_pipe_does_not_hold_the_clock() {
+    let folder = std::env::temp_dir().join(format!("tickless-warp-pipe-{}", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    let script = "cd $0 && mkfifo p && (sleep 3600; echo x >p) & sleep 1; cat $0/p; cd $0; cat <p &
+        sleep 7200; echo y >p; wait";
+    let done = warp(&["sh", "-c", script, folder.to_str().unwrap()]);
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(done.out, "x\ny\n", "{}", done.err);
+    assert!((10_800.0..10_900.0).contains(&done.passed()), "{}", done.err);
+}
+
+#[test]
+fn a_frozen_clock_goes_past_the_deadline() {
+    let own = std::env::current_exe().unwrap();
+    let words = ["--freeze", own.to_str().unwrap(), "--exact", "work::inside_past", "--ignored"];
+    let done = warp(&words);
+    assert!(done.status.success(), "{}{}", done.out, done.err);
+}
+
+/// As Ruby waits: the wait goes on unless the clock is past its end.
+#[test]
+#[ignore = "another test runs it in virtual time"]
+fn inside_past() {
+    let (start, minute) = (Instant::now(), Duration::from_secs(60));
+    while start.elapsed() <= minute {
+        std::thread::sleep(minute.saturating_sub(start.elapsed()));
+    }
+    takes("an exact wait", 3_600.0, || std::thread::sleep(Duration::from_secs(3_600)));
+}
