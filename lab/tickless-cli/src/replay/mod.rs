@@ -118,7 +118,8 @@ impl ReplayArgs {
         let Some(agreement) = &summary.agreement else {
             complain(format_args!(
                 "{file}: --strict compares with recorded device writes, and there are none. \
-                 Record msr:write_msr with the filter 'msr == 0x6e0'"
+                 Record msr:write_msr with the filter 'msr == 0x6e0'; since Linux 7.1 \
+                 timer:hrtimer_rearm"
             ));
             return Exit::OutOfBounds;
         };

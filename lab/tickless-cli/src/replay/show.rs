@@ -77,7 +77,7 @@ const OTHER_TICKS: &str = "\"stopped\": idle CPUs stop their tick. \"while idle\
     the wakeups that found their CPU idle. What programs did is as recorded.";
 
 const NO_AGREEMENT: &str = "Agreement: unknown, since the trace has no device writes \
-    (msr:write_msr of register 6e0).";
+    (timer:hrtimer_rearm since Linux 7.1, before that msr:write_msr of register 6e0).";
 
 fn of_kernel(summary: &Summary) -> Option<&'static str> {
     summary.agreement.as_ref().map(|agreement| agreement.policy)

@@ -98,7 +98,7 @@ fn a_kernel_without_some_events_gives_partial_results() {
                 mount --bind \"$TRACEFS/events/timer\" \"$PLACE/timer\" && \
                 mount --rbind \"$PLACE\" \"$TRACEFS/events\"";
     let runs = [(RECORD, ""), (LATE, "no sched_switch")];
-    let messages: &[&str] = &["no irq_vectors:local_timer_*", "no msr:write_msr"];
+    let messages: &[&str] = &["no irq_vectors:local_timer_*", "nor msr:write_msr"];
     without(hide, AS_ROOT, &runs.map(|(line, shown)| (line, 0, messages, shown)));
 }
 

@@ -107,6 +107,8 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
             Event::HrtimerStart { timer, expires, soft_expires, .. } => {
                 armed.insert(timer, Armed { at, soft: soft_expires, hard: expires });
             }
+            // The timer was not queued: the sleeper does not sleep.
+            Event::HrtimerStartExpired { timer } => drop(armed.remove(&timer)),
             Event::TimerStart { timer, expires, .. } => {
                 if let Some(jiffies) = trace.jiffies {
                     let due = jiffies.time(expires);

@@ -53,7 +53,7 @@ impl HrtimerMode {
     /// Reads a mode: a number, or names of its bits with `|` between them.
     pub(super) fn of(word: &[u8]) -> Option<HrtimerMode> {
         if let Some(raw) = number(word) {
-            return u8::try_from(raw).ok().filter(|raw| *raw < 16).map(HrtimerMode);
+            return u8::try_from(raw).ok().filter(|raw| *raw < 32).map(HrtimerMode);
         }
         let bits = |word: &[u8]| match word {
             b"ABS" => Some(0),
@@ -61,6 +61,7 @@ impl HrtimerMode {
             b"PINNED" => Some(2),
             b"SOFT" => Some(Self::SOFT),
             b"HARD" => Some(8),
+            b"LAZY_REARM" => Some(16),
             _ => None,
         };
         let mut words = word.split(|&byte| byte == b'|');
@@ -105,6 +106,7 @@ mod tests {
             (b"ABS|PINNED", b"0x2"),
             (b"ABS|PINNED|HARD", b"10"),
             (b"REL|PINNED|SOFT", b"7"),
+            (b"ABS|PINNED|HARD|LAZY_REARM", b"0x1a"),
         ] {
             let mode = HrtimerMode::of(words);
             assert!(mode.is_some());

@@ -28,6 +28,9 @@ pub struct Jiffy(pub u64);
 /// The register that programs a CPU's timer interrupt: IA32_TSC_DEADLINE.
 pub const TSC_DEADLINE_REGISTER: u32 = 0x6e0;
 
+/// The time for which a device is programmed that is shut down: the kernel's KTIME_MAX.
+pub const DEVICE_OFF: Ns = Ns(i64::MAX as u64);
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
     /// Coarse timers (`timer_*`, in jiffies), in a wheel of buckets.
@@ -150,6 +153,15 @@ events! {
     /// A high-resolution timer was removed from its queue. Kernels before 7.0 also print this just
     /// before every [`Event::HrtimerExpireEntry`], unless the fix was backported to them.
     HrtimerCancel "hrtimer_cancel" { timer: TimerAddr = "hrtimer", }
+    /// The timer was armed for a time that had passed. It was not queued: no expiry follows.
+    HrtimerStartExpired "hrtimer_start_expired" { timer: TimerAddr = "hrtimer", }
+    /// An event device was programmed, of any kind and on any architecture: Linux since 7.1.
+    HrtimerRearm "hrtimer_rearm" {
+        /// The time for which it was programmed; [`DEVICE_OFF`] if it was shut down.
+        next: Ns = "next_event",
+        /// Whether a timer interrupt had left this to its exit or to the scheduler.
+        is_deferred: Option<bool> = "deferred",
+    }
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
         /// The value that was written: TSC cycles if `register` is [`TSC_DEADLINE_REGISTER`].
@@ -207,8 +219,14 @@ events! {
 }
 
 impl Event {
+    /// Returns whether this event programs a device. A trace that has [`EventKind::HrtimerRearm`]
+    /// has one for every write; see [`super::Trace::device_writes`].
     pub fn is_device_write(&self) -> bool {
-        matches!(self, Event::WriteMsr { register: TSC_DEADLINE_REGISTER, .. })
+        match *self {
+            Event::WriteMsr { register, .. } => register == TSC_DEADLINE_REGISTER,
+            Event::HrtimerRearm { next, .. } => next != DEVICE_OFF,
+            _ => false,
+        }
     }
 
     /// Returns the CPU that the event concerns, if this can differ from the CPU that recorded it.
@@ -231,6 +249,7 @@ impl Event {
             | Event::TimerExpireExit { timer } => Some((Family::Wheel, timer)),
             Event::HrtimerSetup { timer, .. }
             | Event::HrtimerStart { timer, .. }
+            | Event::HrtimerStartExpired { timer }
             | Event::HrtimerCancel { timer }
             | Event::HrtimerExpireEntry { timer, .. }
             | Event::HrtimerExpireExit { timer } => Some((Family::Queue, timer)),

@@ -39,7 +39,7 @@ use std::path::Path;
 use tickless_core::time::{CpuId, Ns};
 
 pub use attributes::{ClockId, Context, HrtimerMode};
-pub use event::{Event, EventKind, Family, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
+pub use event::{DEVICE_OFF, Event, EventKind, Family, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
 pub use header::Header;
 pub use jiffies::JiffyClock;
 pub(crate) use jiffies::tick;
@@ -120,8 +120,15 @@ impl Trace {
         self.records.iter().filter(|record| record.event.kind() == kind).count()
     }
 
+    /// Returns the writes to event devices. Since Linux 7.1 each of them has an event of its own,
+    /// `hrtimer_rearm`; before that, those of x86 are writes of a register.
     pub fn device_writes(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|record| record.event.is_device_write())
+        let kind = match self.count(EventKind::HrtimerRearm) {
+            0 => EventKind::WriteMsr,
+            _ => EventKind::HrtimerRearm,
+        };
+        let is_write = move |event: &Event| event.kind() == kind && event.is_device_write();
+        self.records.iter().filter(move |record| is_write(&record.event))
     }
 
     pub fn span(&self) -> Ns {

@@ -46,6 +46,12 @@ pub enum Cause {
     /// All unknown events together are one problem, which has the name of the first one.
     #[error("{name} is no timer event; line skipped")]
     UnknownEvent { name: Box<str> },
+    /// Each such event is a problem of its own, up to [`TIMER_EVENTS_NAMED`] names.
+    #[error(
+        "{name} is an event of `timer` that this version does not know: a newer kernel may mean \
+         something else by the events that are known; line skipped"
+    )]
+    UnknownTimerEvent { name: Box<str> },
     #[error(
         "the time is not in seconds; line skipped. \
          Record with `echo mono > trace_clock` (trace-cmd -C mono)"
@@ -152,6 +158,9 @@ impl Cause {
     }
 }
 
+/// How many unknown events of `timer` are named. A kernel has few; a damaged file can have many.
+const TIMER_EVENTS_NAMED: usize = 16;
+
 #[derive(Clone, Default, Debug)]
 pub struct Problems(Vec<Problem>);
 
@@ -185,8 +194,19 @@ impl Problems {
         }
     }
 
-    /// Counts an event that is not about timers. Allocates memory for the first one only.
+    /// Counts an unknown event. Allocates memory for the first one that is not about timers, and
+    /// for some that are.
     pub(super) fn note_unknown_event(&mut self, line: u32, name: &[u8]) {
+        let is_named =
+            |problem: &&Problem| matches!(problem.cause, Cause::UnknownTimerEvent { .. });
+        if [&b"hrtimer_"[..], b"timer_", b"itimer_", b"tick_"].iter().any(|of| name.starts_with(of))
+        {
+            let cause = Cause::UnknownTimerEvent { name: printable(name).into() };
+            let named = self.0.iter().filter(is_named).count();
+            if named < TIMER_EVENTS_NAMED || self.find(&cause).is_some() {
+                return self.note(line, cause);
+            }
+        }
         let is_known = |problem: &&mut Problem| matches!(problem.cause, Cause::UnknownEvent { .. });
         match self.0.iter_mut().find(is_known) {
             Some(known) => known.count += 1,

@@ -32,11 +32,17 @@ const WANTED: [(&str, Option<&str>, &str); 3] = [
     ("irq_vectors/local_timer_exit", None, ""),
     // 0x6e0 is IA32_TSC_DEADLINE, the register that programs a CPU's timer interrupt.
     (
-        "msr/write_msr",
+        REGISTER_WRITES,
         Some("msr == 0x6e0"),
-        "device writes are not recorded: this kernel has no msr:write_msr",
+        "device writes are not recorded: this kernel has neither timer:hrtimer_rearm nor \
+         msr:write_msr",
     ),
 ];
+
+/// Not wanted where the kernel has an event for the writes of every device, `hrtimer_rearm`, which
+/// is recorded with all events of `timer`.
+const REGISTER_WRITES: &str = "msr/write_msr";
+const DEVICE_WRITES: &str = "timer/hrtimer_rearm";
 
 /// A recording that is prepared, running or stopped. Dropping it removes what it created.
 #[derive(Debug)]
@@ -206,7 +212,11 @@ fn settings(
     ];
     let enable = |path: &str| (format!("events/{path}/enable"), "1".to_string());
     settings.push(enable("timer"));
+    let has_device_writes = events.join(DEVICE_WRITES).is_dir();
     for (path, filter, without) in WANTED {
+        if path == REGISTER_WRITES && has_device_writes {
+            continue;
+        }
         if !events.join(path).is_dir() {
             notes.extend((!without.is_empty()).then(|| without.to_string()));
             continue;
@@ -278,6 +288,12 @@ mod tests {
         assert_eq!(written[..7], needed);
         assert_eq!(written[7..], ["events/sched/sched_switch/enable 1", "events/sched/enable 1"]);
         assert_eq!(set(&fake, &[], &mut notes).unwrap(), needed);
+        assert_eq!(notes, [""; 0]);
+        // Linux 7.1 has an event of `timer` for every device write, and writes without the other.
+        fs::create_dir(fake.path().join("events/timer/hrtimer_rearm")).unwrap();
+        assert_eq!(set(&fake, &[], &mut notes).unwrap(), needed[..5]);
+        fs::remove_dir(fake.path().join("events/msr/write_msr")).unwrap();
+        assert_eq!(set(&fake, &[], &mut notes).unwrap(), needed[..5]);
         assert_eq!(notes, [""; 0]);
     }
 

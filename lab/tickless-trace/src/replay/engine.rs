@@ -10,7 +10,7 @@
 
 use super::lateness::{Lateness, Quantiles};
 use super::platform::ReplayPlatform;
-use super::policy::{DEFERRED_MAX, ReplayPolicy};
+use super::policy::ReplayPolicy;
 use super::script::{Item, ItemKind, Op, Script, Start, Turn, tick};
 use crate::read::{Family, Trace};
 use serde::Serialize;
@@ -25,7 +25,7 @@ use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::platform::Platform;
 use tickless_core::queues::wheel::{PushOut, Wakes};
-use tickless_core::rearm::{DeviceCounts, HandlerEnd, Limits};
+use tickless_core::rearm::{DeviceCounts, Limits};
 use tickless_core::time::{CpuId, Ns, Tick, Window};
 
 #[derive(Debug, Serialize)]
@@ -103,9 +103,6 @@ struct Engine<'s> {
     /// For each CPU, the recorded interrupts that are still to come; the next one is last.
     interrupts: Vec<Vec<&'s Item>>,
     seen: RefCell<Seen>,
-    /// If the policy defers the programming of devices: for each CPU, the time at which its device
-    /// must be programmed at the latest.
-    deferred: Option<RefCell<Vec<Ns>>>,
     /// The engine's own ticks. Their timers, one for each CPU, are numbered after the script's.
     ticks: Option<OtherTicks<'s>>,
     is_idle: Vec<bool>,
@@ -136,7 +133,6 @@ impl<'s> Engine<'s> {
         settings: Settings,
         ticks: Option<OtherTicks<'s>>,
     ) -> Engine<'s> {
-        let defers = settings.handler_end == HandlerEnd::Defers;
         let platform = ReplayPlatform::new(cpus, script.begins);
         let bases = Arc::new(Bases::new(platform, cpus, settings));
         let timer = |(number, family): (usize, &Family)| match family {
@@ -163,9 +159,8 @@ impl<'s> Engine<'s> {
             inferred: vec![DeviceCounts::default(); cpus],
             ..Seen::default()
         });
-        let deferred = defers.then(|| RefCell::new(vec![Ns::NEVER; cpus]));
         let is_idle = vec![false; cpus];
-        Engine { script, bases, timers, interrupts, seen, deferred, ticks, is_idle }
+        Engine { script, bases, timers, interrupts, seen, ticks, is_idle }
     }
 
     fn platform(&self) -> &ReplayPlatform {
@@ -222,35 +217,14 @@ impl<'s> Engine<'s> {
         Some(Window::at(length.start(length.floor(self.platform().now()) + 1)))
     }
 
-    /// Programs the devices whose deferred programming must happen at `until` or before.
-    fn program_deferred(&self, until: Ns) {
-        let Some(deferred) = &self.deferred else { return };
-        for (cpu, latest) in (0..).map(CpuId).zip(deferred.borrow_mut().iter_mut()) {
-            if *latest <= until {
-                self.platform().go(*latest, cpu);
-                self.bases.settle_device(cpu);
-                *latest = Ns::NEVER;
-            }
-        }
-    }
-
     /// Begins an interrupt; on an idle CPU it counts as a wakeup.
     fn begin_interrupt(&self, cpu: CpuId) {
         self.platform().deliver(cpu);
         self.seen.borrow_mut().idle_wakeups += u64::from(self.is_idle[cpu.index()]);
     }
 
-    /// Ends an interrupt. If the policy defers the programming of devices, sets the time at which
-    /// the device of `cpu` must be programmed at the latest.
-    fn end_interrupt(&self, cpu: CpuId) {
-        if let Some(deferred) = &self.deferred {
-            deferred.borrow_mut()[cpu.index()] = self.platform().now().after(DEFERRED_MAX);
-        }
-    }
-
     /// Delivers the simulated devices' events due before `until`, except recorded interrupts.
     fn deliver_due(&self, until: Ns) {
-        self.program_deferred(until);
         while let Some((due, cpu)) = self.platform().next_event(until) {
             // Skip this event: the recorded interrupt will deliver it, unless the device is
             // programmed again before that.
@@ -260,8 +234,7 @@ impl<'s> Engine<'s> {
             self.platform().go(due, cpu);
             self.begin_interrupt(cpu);
             self.bases.expire(cpu, |firing| self.fired(firing));
-            self.end_interrupt(cpu);
-            self.program_deferred(until);
+            self.bases.settle_device(cpu);
         }
     }
 
@@ -313,7 +286,6 @@ impl<'s> Engine<'s> {
             }
             result
         });
-        self.end_interrupt(item.cpu);
         for op in ops.into_iter().flatten() {
             self.op(op, item.cpu);
         }
@@ -334,6 +306,8 @@ impl<'s> Engine<'s> {
                 self.seen.borrow_mut().guessed[start.timer as usize] = true;
             }
             Op::InferredCancel(timer) => self.inferred(cpu, || self.cancel(timer)),
+            // Does nothing under a policy that programs the device in the interrupt.
+            Op::Settle => self.bases.settle_device(cpu),
             // There is nothing to perform: the core expires timers itself.
             Op::Expire(_) => {}
         }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use tickless_core::bases::Settings;
 use tickless_core::rearm::{HandlerEnd, LazyTimers, Policy};
-use tickless_core::time::Ns;
 
 /// A way to program the event device.
 ///
@@ -30,12 +29,6 @@ pub enum ReplayPolicy {
     #[serde(rename = "linux-7.1")]
     Linux71,
 }
-
-/// How long after an interrupt the device is programmed at the latest, under policies that defer
-/// this: softirqs and the scheduler have run by then. This is an assumption, since a trace of
-/// timers does not show when the scheduler has chosen the next task. One write covers all changes
-/// that the CPU makes to its timers until then.
-pub(super) const DEFERRED_MAX: Ns = Ns(20_000);
 
 /// The callback of the timer that ends the scheduler's time slices, the only lazy timer of Linux.
 pub(super) const SLICE_FUNCTION: &str = "hrtick";

@@ -74,6 +74,7 @@ impl Streams {
                     Op::Cancel(timer) => (timer, What::Cancel),
                     Op::InferredCancel(timer) => (timer, What::Unseen(None)),
                     Op::Expire(timer) => (timer, What::Expire(None)),
+                    Op::Settle => continue,
                 };
                 // If a callback arms its own timer in its interrupt, that is part of the expiry.
                 let mut same = events[first..].iter_mut().rev();

@@ -105,6 +105,8 @@ fn ftrace_events_keep_every_field() {
         " a-1 [001] ...2.  3028.548043: write_msr: 830, value fb",
         " a-1 [001] ...2.  3028.548044: write_msr: 6e0, value ffffffffffffffff #GP",
         " a-1 [001] d.h2.  3028.548045: itimer_expire: which=0 pid=10618 now=0",
+        " a-1 [001] d..2.  3028.548046: hrtimer_rearm: next_event=7 deferred=1",
+        " a-1 [001] d..2.  3028.548047: hrtimer_rearm: next_event=9223372036854775807 deferred=0",
     ]);
     let function = trace.names.find("blk_stat_timer_fn").unwrap();
     let start = Event::TimerStart {
@@ -127,6 +129,11 @@ fn ftrace_events_keep_every_field() {
     assert_eq!(trace.records[2].event, Event::WriteMsr { register: 0x830, value: 0xfb });
     assert!(!trace.records[2].event.is_device_write() && trace.records[3].event.is_device_write());
     assert_eq!(trace.records[4].event, Event::ItimerExpire);
+    let rearm = Event::HrtimerRearm { next: Ns(7), is_deferred: Some(true) };
+    assert_eq!(trace.records[5].event, rearm);
+    assert!(!trace.records[6].event.is_device_write(), "the device is shut down");
+    let writes: Vec<Event> = trace.device_writes().map(|record| record.event).collect();
+    assert_eq!(writes, [rearm], "where there is an event for every write, no register counts");
 }
 
 #[test]

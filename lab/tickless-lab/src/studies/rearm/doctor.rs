@@ -44,8 +44,8 @@ fn writes(facts: &Facts) -> Judged<'_> {
     let summary = &facts.recorded.as_ref()?.summary;
     let recorded = summary.trace.recorded;
     let Some(writes) = recorded.device_writes else {
-        let why = "the recording has no device writes: on x86 they are msr:write_msr of a TSC \
-                   deadline timer, elsewhere there is no event for them";
+        let why = "the recording has no device writes: before Linux 7.1 only a TSC deadline timer \
+                   of x86 has an event for them (msr:write_msr)";
         return Err(why.into());
     };
     let Some(interrupts) = recorded.timer_interrupts.filter(|&interrupts| interrupts > 0) else {

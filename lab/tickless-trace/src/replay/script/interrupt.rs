@@ -29,7 +29,8 @@ pub(super) struct Interrupt {
     pub(super) moment: Moment,
     /// The latest reading of the clock with which the handler is known to have expired timers.
     pub(super) now: Ns,
-    /// The earliest expiry of the timers that the interrupt expired.
+    /// The time for which the device was programmed, or the earliest expiry of the timers that the
+    /// interrupt expired; [`Ns::NEVER`] if unknown.
     pub(super) due: Ns,
     pub(super) ops: Vec<Op>,
     ends: Ends,
@@ -62,8 +63,8 @@ enum Callback {
 }
 
 impl Interrupt {
-    pub(super) fn new(moment: Moment, ends: Ends) -> Interrupt {
-        let (due, ops, callback) = (Ns::NEVER, Vec::new(), Callback::NoneYet);
+    pub(super) fn new(moment: Moment, due: Ns, ends: Ends) -> Interrupt {
+        let (ops, callback) = (Vec::new(), Callback::NoneYet);
         Interrupt { moment, now: moment.0, due, ops, ends, callback }
     }
 
@@ -85,7 +86,12 @@ impl Interrupt {
             return false;
         }
         match (record.event, self.callback) {
-            (Event::WriteMsr { .. } | Event::HrtimerExpireExit { .. }, _) => true,
+            (
+                Event::WriteMsr { .. }
+                | Event::HrtimerRearm { .. }
+                | Event::HrtimerExpireExit { .. },
+                _,
+            ) => true,
             (Event::HrtimerExpireEntry { .. }, Callback::NoneYet) => true,
             (Event::HrtimerExpireEntry { .. }, _) => now.is_some_and(|now| {
                 now.since(self.now) <= SAME_NOW && self.now.since(now) <= SAME_NOW

@@ -17,6 +17,7 @@
 //!   [`inference`].
 
 mod clocks;
+mod deferral;
 mod idle;
 mod inference;
 mod interrupt;
@@ -84,7 +85,8 @@ pub(super) enum ItemKind {
     Interrupt {
         /// The current time that the interrupt handler read: `at` or a little later.
         now: Ns,
-        /// The earliest expiry of the timers that the interrupt expired; [`Ns::NEVER`] if unknown.
+        /// The time for which the device was programmed, or the earliest expiry of the timers that
+        /// the interrupt expired; [`Ns::NEVER`] if unknown.
         due: Ns,
     },
 }
@@ -97,6 +99,9 @@ pub(super) enum Op {
     /// A start that must have happened, though it and its device writes are not in the trace.
     InferredStart(u32),
     InferredCancel(u32),
+    /// The kernel programs the device that the last interrupt left alone, if its policy is to
+    /// defer this; see [`deferral`].
+    Settle,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -81,7 +81,7 @@ impl Cpu {
                 None
             }
             // A device write does not separate a pair: removing a timer can cause such a write.
-            Event::WriteMsr { .. } => None,
+            Event::WriteMsr { .. } | Event::HrtimerRearm { .. } => None,
             _ => self.cancels[self.level(record)].take(),
         }
     }

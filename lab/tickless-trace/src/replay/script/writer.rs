@@ -1,9 +1,10 @@
 //! Converts the records of a trace to the operations of a script.
 
 use super::clocks::{Clocks, effective};
+use super::deferral::is_deferred;
 use super::interrupt::{Ends, Interrupt};
 use super::timers::Timers;
-use super::{Inference, ItemKind, Op, Script, Start, Ticks, paired};
+use super::{Inference, ItemKind, Moment, Op, Script, Start, Ticks, paired};
 use crate::read::{ClockId, Context, Event, EventKind, Family, NameId, Record, Trace};
 use crate::replay::policy::SLICE_FUNCTION;
 use tickless_core::queues::wheel::Wakes;
@@ -13,9 +14,11 @@ pub(super) struct Writer {
     pub(super) inference: Inference,
     pub(super) clocks: Clocks,
     ticks: Ticks,
-    slice_function: Option<NameId>,
+    pub(super) slice_function: Option<NameId>,
+    /// Whether the trace records when a device is programmed that an interrupt has left alone.
+    pub(super) has_deferred: bool,
     ends: Ends,
-    timers: Timers,
+    pub(super) timers: Timers,
     pub(super) place: u32,
     pub(super) states: Vec<State>,
     pub(super) cpus: Vec<Cpu>,
@@ -57,6 +60,11 @@ pub(super) struct Cpu {
     pub(super) interrupt: Option<Interrupt>,
     /// The beginning of the last interrupt that has already ended on this CPU.
     pub(super) last_interrupt: Ns,
+    /// If the device is yet to be programmed after the last interrupt: the last operation that the
+    /// one write covers, at first the interrupt.
+    pub(super) deferral: Option<Moment>,
+    /// The time for which the kernel has programmed the device, if that is recorded.
+    programmed: Option<Ns>,
 }
 
 #[derive(Clone, Copy)]
@@ -76,6 +84,7 @@ impl Writer {
             inference,
             ticks,
             slice_function: trace.names.find(SLICE_FUNCTION),
+            has_deferred: trace.records.iter().any(|record| is_deferred(&record.event)),
             ends: Ends::of(trace),
             place: 0,
             states: timers.ticks(trace).into_iter().map(state).collect(),
@@ -95,6 +104,7 @@ impl Writer {
                 continue;
             }
             let at = self.clocks.replay_time(record.time);
+            self.follow_deferral(record, at);
             match self.timers.of(place) {
                 Some(timer) if is_paired => self.states[timer as usize].is_removed = true,
                 Some(timer) => self.timer(Seen { record, timer, at }),
@@ -103,6 +113,7 @@ impl Writer {
         }
         for cpu in 0..self.cpus.len() {
             self.leave(CpuId(cpu as u16));
+            self.settle(CpuId(cpu as u16));
         }
         // Interrupts were added when they ended: move them to where they began. The sort must be
         // stable, because an inferred operation has the record of the one that it precedes.
@@ -115,6 +126,10 @@ impl Writer {
         match record.event {
             Event::LocalTimerEntry => self.enter(record.cpu, at, self.ends),
             Event::LocalTimerExit => self.leave(record.cpu),
+            Event::HrtimerRearm { next, .. } => {
+                let next = self.clocks.convert(ClockId::Monotonic, next);
+                self.cpus[record.cpu.index()].programmed = next;
+            }
             _ => {}
         }
     }
@@ -134,6 +149,7 @@ impl Writer {
             }
             Event::TimerStart { .. } => self.start_wheel(seen),
             Event::HrtimerStart { .. } => self.start_queue(seen),
+            Event::HrtimerStartExpired { .. } => self.take_back(seen),
             Event::TimerCancel { .. } | Event::HrtimerCancel { .. } => self.cancel(seen),
             Event::TimerExpireEntry { .. } => self.expire(seen),
             Event::HrtimerExpireEntry { .. } => {
@@ -209,6 +225,21 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Takes back the start just before: the kernel did not queue the timer, because its expiry had
+    /// passed. If the timer was pending, the start has removed it.
+    fn take_back(&mut self, Seen { record, timer, at }: Seen<'_>) {
+        let armed = self.states[timer as usize].armed;
+        let ops = match &mut self.cpus[record.cpu.index()].interrupt {
+            Some(interrupt) => &mut interrupt.ops,
+            None => &mut self.script.ops,
+        };
+        let is_start = |op: &&mut Op| armed.is_some_and(|armed| **op == Op::Start(armed.start));
+        if let Some(op) = ops.iter_mut().rev().find(is_start) {
+            *op = Op::Cancel(timer);
+        }
+        self.set_idle(timer, at);
     }
 
     /// Adds a cancel. Its effect is unknown if it is unknown whether the timer was pending.
@@ -316,14 +347,17 @@ impl Writer {
 
     fn enter(&mut self, cpu: CpuId, at: Ns, ends: Ends) {
         self.leave(cpu);
-        self.cpus[cpu.index()].interrupt = Some(Interrupt::new((at, self.place), ends));
+        let state = &mut self.cpus[cpu.index()];
+        let due = state.programmed.take().unwrap_or(Ns::NEVER);
+        state.interrupt = Some(Interrupt::new((at, self.place), due, ends));
     }
 
     /// Ends the interrupt of a CPU, and adds it to the script, with its operations.
-    fn leave(&mut self, cpu: CpuId) {
+    pub(super) fn leave(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         let Some(Interrupt { moment, now, due, ops, .. }) = state.interrupt.take() else { return };
         state.last_interrupt = moment.0;
+        state.deferral = Some(moment);
         let families = &self.script.families;
         let expires =
             |op: &Op| matches!(op, Op::Expire(of) if families[*of as usize] == Family::Queue);
