@@ -22,6 +22,7 @@
 //! ```
 
 mod auto;
+mod counts;
 mod shuffle;
 
 pub use auto::Busy;
@@ -344,10 +345,14 @@ impl VirtualTime {
         let all = self.all();
         let fire =
             |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut moving.wakers).fired;
-        match &self.inner.shuffle {
+        let fired = match &self.inner.shuffle {
             Some(shuffle) => shuffle.order(bases(&all)).into_iter().map(fire).sum(),
             None => bases(&all).map(fire).sum(),
+        };
+        if fired > 0 {
+            self.wait_for_tasks();
         }
+        fired
     }
 }
 

@@ -3,8 +3,12 @@
 //! A thread is busy while it has a [`Busy`] guard, or polls a future in [`VirtualTime::block_on`].
 //! The clock advances to the next expiry only when no thread is busy. A thread whose timer fires
 //! counts as busy from that moment, so the clock never advances before a woken thread has run.
+//!
+//! The threads of a runtime on the clock count as busy, too, except while they are parked. The clock
+//! does not know which tasks an expiry has woken. So each expiry sends a guard behind these tasks.
 
 use super::VirtualTime;
+use super::counts::Count;
 use crate::platform::worker::Worker;
 use crate::timer::{frame, waits};
 use std::fmt;
@@ -13,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+#[cfg(feature = "tokio-test-util")]
+use tokio::runtime::Handle;
 
 /// How often a waiting thread checks the timers, because arming a timer does not wake that thread.
 const POLL: Duration = Duration::from_millis(1);
@@ -20,16 +26,20 @@ const POLL: Duration = Duration::from_millis(1);
 /// Which threads are busy.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Notified when a thread stops being busy, is woken, or has advanced the clock.
-    changed: Condvar,
+    pub(super) changed: Condvar,
+    /// The runtime that runs on this clock, if there is one.
+    #[cfg(feature = "tokio-test-util")]
+    pub(super) runtime: Mutex<Option<Handle>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    busy: usize,
-    /// The numbers of the threads that are in [`VirtualTime::block_on`], once for each nested call.
-    blocking: Vec<u64>,
+pub(super) struct State {
+    pub(super) busy: usize,
+    /// The numbers of the threads that count as busy without a guard of the program: once for each
+    /// nested call of [`VirtualTime::block_on`], and threads of a runtime on this clock.
+    pub(super) counted: Vec<u64>,
     /// The thread that advances the clock to the next expiry because no thread is busy.
     stepping: Option<u64>,
     /// Whether another thread has asked for a step since the stepping thread began one. The asking
@@ -169,6 +179,9 @@ impl VirtualTime {
             let stepping = Stepping(self);
             let fired = self.advance_to_next();
             drop(stepping);
+            if fired {
+                self.wait_for_tasks();
+            }
             state = self.inner.work.state();
             if fired {
                 return (state, true);
@@ -178,7 +191,7 @@ impl VirtualTime {
     }
 
     /// Keeps the clock from advancing. Waits while another thread advances it.
-    fn become_busy(&self) {
+    pub(super) fn become_busy(&self) {
         self.refuse_in_child();
         let me = waits::this_thread();
         let mut state = self.inner.work.state();
@@ -191,12 +204,10 @@ impl VirtualTime {
     }
 
     /// Ends one thread's time of being busy. Without busy threads, the clock can advance.
-    fn leave(&self) {
-        if self.is_forked_child() {
-            return;
+    pub(super) fn leave(&self) {
+        if !self.is_forked_child() {
+            self.end_behind_tasks(Count(self.clone()));
         }
-        self.inner.work.state().busy -= 1;
-        self.inner.work.changed.notify_all();
     }
 }
 
@@ -209,11 +220,11 @@ struct Blocking {
 impl Blocking {
     fn begin(time: &VirtualTime) -> Blocking {
         let me = waits::this_thread();
-        let is_inner = time.inner.work.state().blocking.contains(&me);
+        let is_inner = time.inner.work.state().counted.contains(&me);
         if !is_inner {
             time.become_busy();
         }
-        time.inner.work.state().blocking.push(me);
+        time.inner.work.state().counted.push(me);
         Blocking { busy: Busy { time: time.clone(), counts: true }, is_inner }
     }
 }
@@ -223,12 +234,7 @@ impl Drop for Blocking {
         if self.busy.time.is_forked_child() {
             return;
         }
-        let me = waits::this_thread();
-        let mut state = self.busy.time.inner.work.state();
-        if let Some(place) = state.blocking.iter().rposition(|&thread| thread == me) {
-            state.blocking.swap_remove(place);
-        }
-        drop(state);
+        self.busy.time.uncount();
         if self.is_inner {
             self.busy.counts = false;
         }
@@ -249,7 +255,7 @@ impl Drop for Stepping<'_> {
 }
 
 impl Work {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -274,6 +280,7 @@ impl Busy {
         let wakes = Arc::clone(&task);
         let timer = self.time.timers().hrtimer(move |_| wakes.wake_by_ref());
         let timer = timer.labelled("tickless::virtual_time::Busy::sleep");
+        let _paused = self.time.pause_count();
         // A start fails only after a shutdown of the timer, and no other code has its handle.
         if timer.start(after).is_ok() {
             self.wait_for(&task, Moves::No);
@@ -285,6 +292,7 @@ impl Busy {
     /// advancing between the result and the return of `wait`, send a guard with the result:
     /// `tx.send((result, time.busy()))`.
     pub fn wait<R>(&mut self, wait: impl FnOnce() -> R) -> R {
+        let _paused = self.time.pause_count();
         self.counts = false;
         self.time.leave();
         let waited = wait();
@@ -300,9 +308,10 @@ impl Busy {
         let mut state = work.state();
         task.waits.store(true, Ordering::Relaxed);
         if !task.woken.swap(false, Ordering::Relaxed) {
-            state.busy -= 1;
             self.counts = false;
-            work.changed.notify_all();
+            drop(state);
+            self.time.leave();
+            state = work.state();
             while !task.woken.swap(false, Ordering::Relaxed) {
                 let mut fired = false;
                 if moves == Moves::Yes {

@@ -1,6 +1,7 @@
 //! Runtimes whose threads have entered a `VirtualTime`.
 
-use crate::{HOUR, message};
+use crate::{HOUR, message, ms};
+use std::time::Duration;
 use tickless::VirtualTime;
 use tickless::tokio_time::{Instant, run_in_virtual_time, sleep};
 
@@ -75,4 +76,99 @@ fn clocks_are_entered_and_left() {
     drop(second);
     let real = tickless::time::Instant::from(Instant::now());
     assert!(real != one.now() && real != other.now());
+}
+
+/// How far the clock moves while `work` runs in a task, beside tasks with pending timers.
+fn moved_during<F>(workers: usize, work: impl FnOnce(VirtualTime) -> F + Send + 'static) -> Duration
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    run_in_virtual_time(workers, |time| async move {
+        for seconds in 1..=20 {
+            tokio::spawn(async move { sleep(Duration::from_secs(seconds)).await });
+        }
+        let begin = Instant::now();
+        tokio::spawn(work(time)).await.unwrap();
+        let moved = begin.elapsed();
+        sleep(HOUR).await;
+        assert_eq!(begin.elapsed(), moved + HOUR, "the clock goes on");
+        moved
+    })
+}
+
+fn works_for_30_ms() {
+    std::thread::sleep(ms(30));
+}
+
+#[test]
+fn the_clock_stands_while_a_thread_of_the_runtime_works() {
+    use tokio::task::{block_in_place, spawn_blocking};
+    let other = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for workers in [1, 2] {
+        for _ in 0..5 {
+            let moved = [
+                moved_during(workers, |_| async { block_in_place(works_for_30_ms) }),
+                moved_during(workers, |_| async {
+                    block_in_place(works_for_30_ms);
+                    works_for_30_ms(); // On a thread that is no worker any more.
+                }),
+                moved_during(workers, |_| async {
+                    spawn_blocking(works_for_30_ms).await.unwrap();
+                    let many = [(); 4].map(|()| spawn_blocking(works_for_30_ms));
+                    for blocking in many {
+                        blocking.await.unwrap();
+                    }
+                }),
+                moved_during(workers, move |_| async move {
+                    let work = async { tokio::time::sleep(ms(30)).await };
+                    spawn_blocking(move || other().block_on(work)).await.unwrap();
+                }),
+                moved_during(workers, |time| async move {
+                    let (_busy, thread) = (time.busy(), std::thread::spawn(works_for_30_ms));
+                    tokio::task::yield_now().await;
+                    block_in_place(|| thread.join().unwrap());
+                }),
+            ];
+            assert_eq!(moved, [Duration::ZERO; 5], "{workers} workers");
+        }
+    }
+}
+
+/// A worker that waits for a lock is not parked.
+#[test]
+fn the_clock_stands_while_a_worker_waits_for_a_lock() {
+    let lock = std::sync::Arc::new(std::sync::Mutex::new(()));
+    let held = std::sync::Arc::clone(&lock);
+    let moved = moved_during(2, |_| async move {
+        let blocking = tokio::task::spawn_blocking(move || {
+            let _held = held.lock().unwrap();
+            works_for_30_ms();
+        });
+        std::thread::sleep(ms(5));
+        drop(lock.lock().unwrap());
+        blocking.await.unwrap();
+    });
+    assert_eq!(moved, Duration::ZERO);
+}
+
+/// A blocking closure that waits for the clock lets it advance, and sees its own deadlines.
+#[test]
+fn blocking_closures_wait_for_the_clock() {
+    use tokio::task::{block_in_place, spawn_blocking};
+    for _ in 0..20 {
+        let seen = run_in_virtual_time(2, |time| async move {
+            let begin = Instant::now();
+            tokio::spawn(async { sleep(HOUR / 2).await });
+            let (first, second) = (time.clone(), time.clone());
+            let blocking = spawn_blocking(move || {
+                first.block_on(sleep(HOUR));
+                let slept = begin.elapsed();
+                first.busy().sleep(HOUR);
+                (slept, begin.elapsed())
+            });
+            block_in_place(|| second.block_on(sleep(HOUR / 4)));
+            (begin.elapsed(), blocking.await.unwrap())
+        });
+        assert_eq!(seen, (HOUR / 4, (HOUR, 2 * HOUR)));
+    }
 }
