@@ -45,6 +45,8 @@ pub(crate) enum InCall {
 
 /// How a census reads what a thread does.
 pub(crate) trait Look {
+    /// Returns whether a disk works for the tree, also if no thread waits for it.
+    fn is_disk_at_work(&self) -> bool;
     /// Returns whether the activity is the number of wakeups, which rises before a thread runs.
     fn follows_wakeups(&self) -> bool;
     /// Returns the activity of a thread; `None` if it cannot be read.
@@ -85,6 +87,10 @@ type Found = Vec<(pid_t, Option<u64>)>;
 /// Decides whether every thread waits. Without the eBPF program, the thread `first` is read first,
 /// because it ran last. If signals are perhaps under way, threads that only sleep are read, too.
 pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t, signals: Signals) -> Census {
+    // Before all else: a disk that ends its work later wakes a thread, which the readings show.
+    if look.is_disk_at_work() {
+        return Census::Awake(first);
+    }
     let last = tree.threads.get_mut(&first);
     if let Some(thread) = last
         && matches!(thread.state, State::Free | State::Waiting(_))
@@ -95,7 +101,7 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t, signals: S
     }
     // Threads that have run since they were last found asleep. Those in `reporting` will report
     // when they run again; those in `changed` will not.
-    let (mut reporting, mut changed) = (Found::new(), Found::new());
+    let (mut reporting, mut changed) = (Found::new(), Vec::new());
     // Threads to be read after all those that can run without a report.
     let mut second = Vec::new();
     let may_be_signalled = signals == Signals::UnderWay;
@@ -127,7 +133,7 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t, signals: S
                         return Census::Awaits(thread.tid, call.0);
                     }
                 }
-                changed.push((thread.tid, before));
+                changed.push((thread.tid, before, in_call));
             }
         }
     }
@@ -145,9 +151,11 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t, signals: S
             return Census::Awake(tid);
         }
     }
-    for &(tid, before) in &changed {
+    for &(tid, before, in_call) in &changed {
         let Some(thread) = tree.threads.get_mut(&tid) else { continue };
-        let is_asleep = matches!(look.state(thread), Some(b'S' | b'Z' | b'X'));
+        // A wakeup that was counted before the first reading has perhaps taken effect after it. The
+        // thread then sleeps in another call, in which it perhaps awaits the kernel.
+        let is_asleep = sleep(look, thread) == Some(in_call);
         // If a thread's activity cannot be read, only its state is compared.
         if !is_asleep || (before.is_some() && look.activity(thread) != before) {
             return Census::Awake(tid);
@@ -165,8 +173,9 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t, signals: S
     // The kernel counts a wakeup a little before it changes the thread's state. So while any thread
     // runs, the activity of a sleeping thread perhaps includes a wakeup that has yet to take
     // effect. Store the activities only now, because no thread runs.
-    tree.fell_asleep.extend(changed.iter().map(|(tid, _)| tid));
-    for (tid, activity) in changed.into_iter().chain(reporting) {
+    tree.fell_asleep.extend(changed.iter().map(|(tid, ..)| tid));
+    let changed = changed.into_iter().map(|(tid, activity, _)| (tid, activity));
+    for (tid, activity) in changed.chain(reporting) {
         if let Some(thread) = tree.threads.get_mut(&tid) {
             thread.activity_asleep = activity;
         }
@@ -205,5 +214,190 @@ pub(crate) fn untraced_wait(thread: &Thread, call: InCall) -> UntracedWait {
         InCall::Runs => UntracedWait::Unknown,
         // If the kernel does not tell, the tracer compares registers at the deadline.
         InCall::Waits(_) | InCall::Unknown => UntracedWait::Lasts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ends::{EndedBy, ended_by};
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+    use std::cell::RefCell;
+    use std::hash::{BuildHasher, RandomState};
+
+    const THREADS: usize = 4;
+
+    /// What happens in the small kernel.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        /// The tracer reads, and sees what has happened until then.
+        Look,
+        /// A thread that runs waits for another thread.
+        Wait(usize),
+        /// A thread that runs counts the wakeup of another, or lets its last one take effect.
+        Wake(usize, usize),
+        /// A thread that runs makes a sleep of zero, which the kernel ends.
+        SleepZero(usize),
+        /// A thread that runs has a disk read: it stops for the tracer, submits the read, and waits
+        /// for the end as for another thread.
+        Read(usize),
+        /// The kernel ends the sleep or the read of a thread.
+        Finish(usize),
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Doing {
+        Runs { wakes: Option<usize> },
+        Waits,
+        SleepsZero,
+        Stopped,
+        Reads,
+    }
+
+    /// Each thread with its activity, and what is still to happen.
+    struct Kernel {
+        threads: RefCell<[(Doing, u64); THREADS]>,
+        steps: RefCell<Vec<Step>>,
+        follows_wakeups: bool,
+    }
+
+    impl Kernel {
+        /// Makes the steps until the next reading.
+        fn run(&self) {
+            let next = || self.steps.borrow_mut().pop();
+            std::iter::from_fn(next).take_while(|step| !matches!(step, Step::Look)).for_each(
+                |step| {
+                    self.step(step);
+                },
+            );
+        }
+
+        fn step(&self, step: Step) {
+            let threads = &mut *self.threads.borrow_mut();
+            let idle = Doing::Runs { wakes: None };
+            let counts = u64::from(self.follows_wakeups);
+            match step {
+                Step::Wait(at) if threads[at].0 == idle => threads[at].0 = Doing::Waits,
+                Step::SleepZero(at) if threads[at].0 == idle => {
+                    threads[at].0 = Doing::SleepsZero;
+                }
+                Step::Read(at) if threads[at].0 == idle => threads[at].0 = Doing::Stopped,
+                Step::Wake(by, at) => match threads[by].0 {
+                    Doing::Runs { wakes: Some(at) } => {
+                        threads[by].0 = idle;
+                        if threads[at].0 == Doing::Waits {
+                            threads[at] = (idle, threads[at].1 + 1 - counts);
+                        }
+                    }
+                    Doing::Runs { wakes: None } if threads[at].0 == Doing::Waits => {
+                        threads[by].0 = Doing::Runs { wakes: Some(at) };
+                        threads[at].1 += counts;
+                    }
+                    _ => {}
+                },
+                Step::Finish(at) if matches!(threads[at].0, Doing::SleepsZero | Doing::Reads) => {
+                    threads[at] = (idle, threads[at].1 + 1);
+                }
+                _ => {}
+            }
+        }
+
+        fn read(&self, thread: &Thread) -> (Doing, u64) {
+            self.run();
+            self.threads.borrow()[thread.tid as usize]
+        }
+    }
+
+    impl Look for Kernel {
+        fn is_disk_at_work(&self) -> bool {
+            self.run();
+            self.threads.borrow().iter().any(|(doing, _)| *doing == Doing::Reads)
+        }
+
+        fn follows_wakeups(&self) -> bool {
+            self.follows_wakeups
+        }
+
+        fn activity(&self, thread: &mut Thread) -> Option<u64> {
+            Some(self.read(thread).1)
+        }
+
+        fn state(&self, thread: &mut Thread) -> Option<u8> {
+            Some(match self.read(thread).0 {
+                Doing::Runs { .. } => b'R',
+                Doing::Stopped => b't',
+                _ => b'S',
+            })
+        }
+
+        fn call(&self, thread: &mut Thread) -> InCall {
+            InCall::Waits(match self.read(thread).0 {
+                Doing::Runs { .. } | Doing::Stopped => return InCall::Runs,
+                Doing::Waits => (libc::SYS_futex, 0, [0; 6]),
+                Doing::SleepsZero => (libc::SYS_nanosleep, 0, [0; 6]),
+                Doing::Reads => (libc::SYS_io_getevents, 0, [0; 6]),
+            })
+        }
+
+        fn waits_for_tree(&self, _: &Thread, call: &Call) -> bool {
+            ended_by(call) == EndedBy::Tree
+        }
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let (thread, other) = (0..THREADS, 0..THREADS);
+        let step = prop_oneof![
+            4 => Just(Step::Look),
+            4 => thread.clone().prop_map(Step::Wait),
+            4 => (thread.clone(), other).prop_map(|(by, at)| Step::Wake(by, at)),
+            1 => thread.clone().prop_map(Step::SleepZero),
+            1 => thread.clone().prop_map(Step::Read),
+            2 => thread.prop_map(Step::Finish),
+        ];
+        proptest::collection::vec(step, 0..200)
+    }
+
+    fn seeded() -> ProptestConfig {
+        let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0));
+        println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-warp --lib asleep::");
+        let rng_seed = RngSeed::Fixed(seed);
+        ProptestConfig { failure_persistence: None, rng_seed, cases: 1_500, ..Default::default() }
+    }
+
+    proptest! {
+        #![proptest_config(seeded())]
+
+        /// A census that finds every thread asleep is right: no thread runs, is about to, or awaits
+        /// work in the kernel (A3). After it, the tracer wakes a thread whose deadline has come.
+        #[test]
+        fn the_clock_moves_only_if_nothing_is_under_way(
+            steps in steps(), follows_wakeups: bool, first in 0..THREADS, due in 0..THREADS,
+        ) {
+            let kernel = Kernel {
+                threads: RefCell::new([(Doing::Runs { wakes: None }, 0); THREADS]),
+                steps: RefCell::new(steps),
+                follows_wakeups,
+            };
+            let mut tree = Tree::default();
+            for tid in 0..THREADS as pid_t {
+                tree.threads.insert(tid, Thread::new(tid, 0));
+                tree.set(tid, State::Free);
+            }
+            while !kernel.steps.borrow().is_empty() {
+                if census(&mut tree, &kernel, first as pid_t, Signals::None) == Census::Asleep {
+                    let threads = &mut *kernel.threads.borrow_mut();
+                    prop_assert!(threads.iter().all(|(doing, _)| *doing == Doing::Waits), "{threads:?}");
+                    threads[due] = (Doing::Runs { wakes: None }, threads[due].1 + 1);
+                }
+                // The tracer takes the stops.
+                for (doing, _) in &mut *kernel.threads.borrow_mut() {
+                    if *doing == Doing::Stopped {
+                        *doing = Doing::Reads;
+                    }
+                }
+            }
+        }
     }
 }

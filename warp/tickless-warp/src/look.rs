@@ -9,14 +9,24 @@ use crate::tree::{Call, Thread};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The kernel of this machine, with the eBPF program that follows wakeups, where it is loaded.
-impl Look for Option<&ThreadEvents> {
+/// The kernel of this machine.
+pub(crate) struct Kernel<'a> {
+    /// The eBPF program that follows wakeups, where it is loaded.
+    pub(crate) events: Option<&'a ThreadEvents>,
+    pub(crate) is_disk_at_work: bool,
+}
+
+impl Look for Kernel<'_> {
+    fn is_disk_at_work(&self) -> bool {
+        self.is_disk_at_work
+    }
+
     fn follows_wakeups(&self) -> bool {
-        self.is_some()
+        self.events.is_some()
     }
 
     fn activity(&self, thread: &mut Thread) -> Option<u64> {
-        match self {
+        match self.events {
             Some(events) => Some(events.wakes(thread.tid)),
             None => runs(thread),
         }

@@ -113,6 +113,18 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
+    pub(crate) fn new(tid: pid_t, process: pid_t) -> Thread {
+        Thread {
+            tid,
+            process,
+            state: State::New,
+            interrupted: None,
+            untraced: None,
+            files: Files::default(),
+            activity_asleep: None,
+        }
+    }
+
     /// Returns the number of the system call in which the thread waits for a time.
     pub(crate) fn call_of_wait(&self) -> Option<i64> {
         match self.state {
@@ -153,16 +165,7 @@ impl Tree {
             let (process, name) = identity(tid);
             let process = process.unwrap_or(tid);
             processes.entry(process).or_insert_with(|| Process { name, ..Process::default() });
-            let state = State::New;
-            Thread {
-                tid,
-                process,
-                state,
-                interrupted: None,
-                untraced: None,
-                files: Files::default(),
-                activity_asleep: None,
-            }
+            Thread::new(tid, process)
         })
     }
 

@@ -10,6 +10,7 @@ use crate::deadlines::Deadlines;
 use crate::disk::DiskWork;
 use crate::error::WarpError;
 use crate::filter::{ALLOW, NOTIFY, TRACE, filter};
+use crate::look::Kernel;
 use crate::options::{Ended, Note, Options, Outcome, Pace};
 use crate::page::patch::Functions;
 use crate::report::Log;
@@ -203,10 +204,6 @@ impl Engine<'_> {
         if self.deadlines.next().is_none() && !may_hide {
             return false;
         }
-        // Before the census: a disk that has ended its work wakes a thread, which the census sees.
-        if self.disk_work.is_under_way(&self.tree) {
-            return false;
-        }
         if self.census(self.signals) != Census::Asleep {
             return false;
         }
@@ -238,7 +235,8 @@ impl Engine<'_> {
 
     /// Decides whether every thread waits, and remembers one that does not.
     fn census(&mut self, signals: Signals) -> Census {
-        let look = self.thread_events.as_ref();
+        let is_disk_at_work = self.disk_work.is_under_way(&self.tree);
+        let look = Kernel { events: self.thread_events.as_ref(), is_disk_at_work };
         let found = census(&mut self.tree, &look, self.last, signals);
         if let Census::Awake(tid) | Census::Awaits(tid, _) = found {
             self.last = tid;
