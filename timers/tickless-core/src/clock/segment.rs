@@ -1,11 +1,14 @@
 //! A straight line from the counts of one counter to time: pure arithmetic, without atomics.
 //!
 //! Time is a chain of segments. Each begins exactly where the previous one ends, to the 2^-32th of
-//! a nanosecond, and continues with a slope of its own, perhaps on another counter. So time never
-//! goes back, and rounding errors do not accumulate over many segments.
+//! a nanosecond, and continues with a slope of its own. So time never goes back, and rounding errors
+//! do not accumulate over many segments.
+//!
+//! A segment is valid for a number of counts, its *span*. The counter can go on while the system is
+//! suspended, so a count after the span says nothing: the reader compares the counter with the
+//! system's clock, and continues on a new segment.
 
 use crate::clock::slope::{Point, Slope};
-use crate::time::Ns;
 
 /// Identifies a counter, by a number that the clock chooses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -22,42 +25,42 @@ pub struct Segment {
     pub start: Point,
     /// Time per count.
     pub slope: Slope,
+    /// The number of counts for which the segment is valid.
+    pub span: u64,
 }
 
 impl Segment {
-    /// Returns the time of a count. A count before the segment's start gives the time of the start.
+    /// Returns the time of a count; `None` if the count is before the start or after the span.
     #[inline]
-    pub const fn at(&self, count: u64) -> Point {
-        let counts = count.wrapping_sub(self.count0) as i64;
-        self.slope.ahead(self.start, if counts < 0 { 0 } else { counts as u64 })
+    pub const fn at(&self, count: u64) -> Option<Point> {
+        let counts = count.wrapping_sub(self.count0);
+        if counts < self.span { Some(self.slope.ahead(self.start, counts)) } else { None }
     }
 
-    /// Returns a segment that continues this one from `count` with another slope.
-    #[must_use]
-    pub const fn continued(&self, count: u64, slope: Slope) -> Segment {
-        Segment { count0: count, start: self.at(count), slope, ..*self }
+    /// Returns the time of a count as if the segment had no end.
+    pub const fn extended(&self, count: u64) -> Point {
+        self.slope.ahead(self.start, count.wrapping_sub(self.count0))
     }
 
-    /// Returns this segment, moved ahead in time if it would start before `at_least`.
-    #[must_use]
-    pub fn not_before(self, at_least: Ns) -> Segment {
-        Segment { start: self.start.max(Point::at(at_least)), ..self }
+    /// Returns the time that no reading of this segment exceeds.
+    pub const fn end(&self) -> Point {
+        self.slope.ahead(self.start, self.span)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Ns;
 
     #[test]
-    fn a_count_before_the_start_gives_the_time_of_the_start() {
+    fn a_segment_is_valid_for_its_span() {
         // 14.318180 MHz.
         let slope = Slope(299_965_904_213);
-        let start = Point::default();
-        let segment = Segment { source: SourceId(0), count0: 1000, start, slope };
-        assert_eq!([segment.at(1000), segment.at(990)], [Point::default(); 2]);
-        assert_eq!(segment.at(1002).ns, Ns(139));
-        assert_eq!(segment.continued(990, Slope::ONE).start, Point::default());
-        assert_eq!(segment.not_before(Ns(70)).at(1001).ns, Ns(139));
+        let start = Point::at(Ns(5));
+        let segment = Segment { source: SourceId(0), count0: 1000, start, slope, span: 2 };
+        assert_eq!([segment.at(999), segment.at(1002)], [None; 2]);
+        assert_eq!(segment.at(1001), Some(segment.extended(1001)));
+        assert_eq!((segment.end(), segment.end().ns), (segment.extended(1002), Ns(144)));
     }
 }

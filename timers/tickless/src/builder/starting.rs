@@ -333,7 +333,7 @@ fn start_drivers(shared: &Arc<Shared>, pinning: Pinning) {
                 if shared.bases.offline(base).is_ok() {
                     *driver = Driver::Refused;
                 }
-                until = host.clock.to_system(shared.now().after(RETRY));
+                until = shared.now().after(RETRY);
             }
         }
         if drivers.iter().all(|driver| *driver == Driver::Started) {

@@ -1,18 +1,20 @@
 //! The monotonic clock that timers use on this machine.
 //!
 //! Its time is a linear function of the CPU's counter, called the *line*. A reading costs about 11
-//! ns, and one of `CLOCK_MONOTONIC` through the vDSO about 27 ns. Driver threads compare the two
-//! and correct the slope: a new line begins where the old one ends, so time never goes back.
+//! ns, and one of `CLOCK_MONOTONIC` through the vDSO about 27 ns. A line is valid for 10 ms of its
+//! counter ([`SPAN`]). The first thread that reads the clock after that compares the counter with
+//! `CLOCK_MONOTONIC`, and draws the next line.
 //!
-//! This clock's rate mostly differs from the rate of the system's clock by a few ppm, and for a
-//! while after a disturbed calibration or a suspend by a few hundred ppm. So a deadline that is
-//! exact here can be a fraction of a microsecond early on the system's clock.
-//! `Builder::system_clock` makes timers use the system's clock instead.
+//! So this clock shows the time of `CLOCK_MONOTONIC`, to about a microsecond, and a deadline here is
+//! one there. When the system was suspended and the counter went on, no thread sees the counter's
+//! time: a pending timer is not early, and a new one is not late. `docs/dev/clock-events.md` has
+//! what else can happen to clocks. `Builder::system_clock` makes timers read the system's clock
+//! each time.
 //!
 //! Without a counter that the kernel trusts, every reading is one of `CLOCK_MONOTONIC`. If the
 //! kernel stops trusting the counter later, or the counter contradicts the system's clock
-//! repeatedly, this clock continues at the rate of `CLOCK_MONOTONIC`;
-//! [`fallback`](HostClock::fallback) returns the reason.
+//! repeatedly, this clock changes to `CLOCK_MONOTONIC`; [`fallback`](HostClock::fallback) returns
+//! the reason.
 
 use crate::platform::clock_error::Fallback;
 use crate::platform::comparison::compare;
@@ -25,10 +27,11 @@ use crate::platform::system_clock::{system_now, system_time};
 use crate::platform::time_base::{Steps, TimeBase};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
-use tickless_core::clock::discipline::{Discipline, EVERY, Moment, Step};
+#[cfg(doc)]
+use tickless_core::clock::discipline::SPAN;
+use tickless_core::clock::discipline::{Discipline, Moment};
 use tickless_core::clock::line::Line;
 use tickless_core::clock::segment::{Segment, SourceId};
-use tickless_core::clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
 /// Where the timers' clock gets its time from.
@@ -54,12 +57,12 @@ pub struct HostClock {
     /// every kind use its `steps`.
     manual: Arc<ManualClock>,
     kind: Kind,
-    /// Converts a count to time. The counter is [`TSC`], or [`SYSTEM`] after the TSC was given up.
+    /// Converts a count to time. Its source is [`TSC`], or [`SYSTEM`] after the TSC was given up.
     line: Line<AtomicU64>,
     process: Process,
     /// Held by the thread that compares the counter with the system's clock. Other threads skip the
     /// comparison instead of waiting.
-    judge: Mutex<Judge>,
+    discipline: Mutex<Discipline>,
     /// Why the counter is not used. Set at most once: at the start, or after a comparison.
     fallback: OnceLock<Fallback>,
     /// Whether there is a fallback that `take_new_fallback` has not returned yet.
@@ -76,23 +79,16 @@ enum Kind {
     Runtime,
 }
 
-/// What the comparisons of the counter with the system's clock have shown so far.
-#[derive(Debug)]
-struct Judge {
-    discipline: Discipline,
-    /// How many comparisons in a row have not fitted the known rate of the counter.
-    odd_steps: u32,
-}
-
-/// The two counters that a clock can convert to time: the CPU's, and `CLOCK_MONOTONIC` in ns.
+/// Where a line's time comes from: the counter, or `CLOCK_MONOTONIC`, in which case no count is in
+/// the line's span.
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
 /// How long the first calibration spins. The worst of 300 on a busy virtual machine was 30 ppm off
-/// (after 1 ms: 11 ppm): 3 us until the first correction, which comes after 100 ms ([`EVERY`]).
+/// (after 1 ms: 11 ppm): 0.3 us until the first correction, which comes after 10 ms.
 const CALIBRATION: Ns = Ns::from_us(500);
 /// If this many comparisons in a row do not fit the counter's known rate, the counter is given up.
-/// After a suspend at most two do not fit: the rate that the second measures is then the known one.
+/// After a suspend one does not fit.
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
@@ -108,7 +104,7 @@ impl HostClock {
         while to.system.since(from.system) < CALIBRATION {
             to = compare();
         }
-        HostClock::with(Kind::Line, Discipline::new(from, to), to)
+        HostClock::with(Kind::Line, Discipline::new(from, to))
     }
 
     pub fn system() -> HostClock {
@@ -140,22 +136,16 @@ impl HostClock {
 
     fn without_counter(kind: Kind) -> HostClock {
         let never = Moment { counter: 0, system: Ns::ZERO, doubt: 0 };
-        HostClock::with(kind, Discipline::new(never, never), never)
+        HostClock::with(kind, Discipline::new(never, never))
     }
 
-    fn with(kind: Kind, discipline: Discipline, now: Moment) -> HostClock {
-        let line = Line::new(Segment {
-            source: TSC,
-            count0: now.counter,
-            start: Point::at(now.system),
-            slope: discipline.slope(),
-        });
+    fn with(kind: Kind, discipline: Discipline) -> HostClock {
         HostClock {
             kind,
-            line,
+            line: Line::new(discipline.first(TSC)),
             process: Process::this(),
             manual: Arc::default(),
-            judge: Mutex::new(Judge { discipline, odd_steps: 0 }),
+            discipline: Mutex::new(discipline),
             fallback: OnceLock::new(),
             is_fallback_new: AtomicBool::new(false),
             runtime: None,
@@ -184,8 +174,7 @@ impl HostClock {
         }
     }
 
-    /// Returns whether an instant of this clock means the same time on `other`, except for the few
-    /// ppm by which the rate of a [`Kind::Line`] differs from that of the system's clock.
+    /// Returns whether an instant of this clock means the same time on `other`.
     #[inline]
     pub fn agrees_with(&self, other: &HostClock) -> bool {
         core::ptr::eq(self, other)
@@ -215,43 +204,41 @@ impl HostClock {
     }
 
     /// Returns the current time. Costs about 11 ns with a TSC, most of it for the instruction that
-    /// reads the TSC. Waits while another thread corrects the clock.
+    /// reads the TSC. Once in 10 ms, compares the TSC with the system's clock, or waits while
+    /// another thread does.
     #[inline]
     pub fn now(&self) -> Ns {
         self.try_now().unwrap_or_else(|| self.now_slow())
     }
 
-    /// Returns the current time if it comes from the counter and no other thread is correcting the
-    /// clock. Short enough to be inlined: it calls no other function and needs no stack.
+    /// Returns the current time if it comes from the counter, and no comparison is due. Short
+    /// enough to be inlined: it calls no other function and needs no stack.
     #[inline]
     pub fn try_now(&self) -> Option<Ns> {
-        if self.kind != Kind::Line {
-            return None;
-        }
-        let read = |source| (source == TSC).then(counter::read);
-        let (segment, count) = self.line.try_read(read)?;
-        Some(segment.at(count).ns)
+        if self.kind == Kind::Line { self.line.try_now(counter::read) } else { None }
     }
 
-    /// Reads a clock that uses no counter, or waits until the clock has been corrected.
+    /// Reads a clock that uses no counter, or compares the counter with the system's clock.
     #[inline(never)]
     fn now_slow(&self) -> Ns {
         match self.kind {
-            Kind::Line => self.line.try_at(count).unwrap_or_else(|| self.wait()),
+            Kind::Line => self.compared(),
             Kind::System => system_now(),
             Kind::Manual => self.manual.now(),
             Kind::Runtime => self.runtime.as_ref().map_or(Ns::ZERO, |runtime| runtime.now()),
         }
     }
 
-    /// Waits until another thread has corrected the clock, and returns the time.
-    #[cold]
-    fn wait(&self) -> Ns {
+    /// Returns the time when the line is not valid any more, or is being replaced.
+    fn compared(&self) -> Ns {
         let mut round = 0;
         loop {
-            relax(round);
-            round = round.saturating_add(1);
-            if let Some(now) = self.line.try_at(count) {
+            let old = self.line.try_segment();
+            if let Some(old) = old.filter(|old| old.source == SYSTEM) {
+                // The counter can have made the line run ahead before it was given up.
+                return system_now().max(old.start.ns);
+            }
+            if let Some(now) = old.and_then(|old| self.correct(old, compare())) {
                 return now;
             }
             // In a forked child, the thread that was correcting the clock does not exist: do not
@@ -259,86 +246,46 @@ impl HostClock {
             if !self.process.is_this() {
                 return system_now();
             }
-        }
-    }
-
-    /// Converts `deadline` from this clock to `CLOCK_MONOTONIC`, so that the kernel can wait for
-    /// it. Also corrects this clock if the last correction is older than [`EVERY`].
-    pub fn to_system(&self, deadline: Ns) -> Ns {
-        if self.kind != Kind::Line || deadline == Ns::NEVER {
-            return deadline;
-        }
-        let now = compare();
-        if self.is_due(now) {
-            self.correct(now);
-        }
-        now.system.after(deadline.since(self.now_at(now)))
-    }
-
-    /// Returns whether the clock must be corrected: the last correction is older than [`EVERY`], or
-    /// the counter is behind its value at that correction. `false` after the counter was given up.
-    fn is_due(&self, now: Moment) -> bool {
-        self.line.try_segment().is_some_and(|segment| {
-            let age = segment.at(now.counter).ns.since(segment.start.ns);
-            segment.source == TSC && (age > EVERY || now.counter < segment.count0)
-        })
-    }
-
-    fn now_at(&self, moment: Moment) -> Ns {
-        let count = |source| if source == TSC { moment.counter } else { moment.system.0 };
-        self.line.try_at(count).unwrap_or_else(|| self.wait())
-    }
-
-    /// Compares the clock with the system's, and corrects its speed; or gives up the counter.
-    fn correct(&self, now: Moment) {
-        let Some(mut judge) = self.try_judge() else {
-            return; // Another thread is comparing the clocks.
-        };
-        if self.fallback.get().is_some() {
-            return;
-        }
-        let course = judge.discipline.compare(now, self.now_at(now));
-        judge.odd_steps = match course.step {
-            Step::Steady => 0,
-            Step::Odd | Step::Anew => judge.odd_steps + 1,
-        };
-        if judge.odd_steps > 0 {
-            // The kernel compares the counter with other clocks all the time, so check whether it
-            // still trusts the counter.
-            let unsteady = (judge.odd_steps >= ODD_STEPS_MAX).then_some(Fallback::Unsteady);
-            if let Some(fallback) = counter::trust().err().or(unsteady) {
-                self.give_up_counter();
-                self.set_fallback(fallback);
-                return;
+            relax(round);
+            round = round.saturating_add(1);
+            if let Some(now) = self.line.try_now(counter::read) {
+                return now;
             }
         }
-        // Read the counter inside `redraw`, during which no thread can read the clock. All readings
-        // by the old line had a lower count than this, and all by the new line have a higher one.
-        // So time does not go back (C8: time is monotonic).
-        self.line.redraw(|old| {
-            old.continued(counter::read_ordered(), course.slope).not_before(course.at_least)
-        });
     }
 
-    fn try_judge(&self) -> Option<MutexGuard<'_, Judge>> {
-        match self.judge.try_lock() {
-            Ok(judge) => Some(judge),
+    /// Replaces the line `old`, or gives up the counter, after a comparison of the clocks. Returns
+    /// the time of the comparison; `None` if another thread has replaced the line, or is about to.
+    fn correct(&self, old: Segment, now: Moment) -> Option<Ns> {
+        let mut discipline = self.try_discipline()?;
+        if self.line.try_segment() != Some(old) {
+            return None;
+        }
+        if let Some(read) = old.at(now.counter) {
+            return Some(read.ns); // The counter was read before the line began, and now again.
+        }
+        let mut next = discipline.next(now, old);
+        if discipline.odd_steps() > 0 {
+            // The kernel compares the counter with other clocks all the time, so check whether it
+            // still trusts the counter.
+            let is_unsteady = discipline.odd_steps() >= ODD_STEPS_MAX;
+            let unsteady = is_unsteady.then_some(Fallback::Unsteady);
+            if let Some(fallback) = counter::trust().err().or(unsteady) {
+                next = Segment { source: SYSTEM, span: 0, ..next };
+                self.set_fallback(fallback);
+            }
+        }
+        self.line.redraw(next);
+        Some(next.start.ns)
+    }
+
+    fn try_discipline(&self) -> Option<MutexGuard<'_, Discipline>> {
+        match self.discipline.try_lock() {
+            Ok(discipline) => Some(discipline),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
-
-    /// Lets the time run on by the system's clock, from its current value and without a jump.
-    fn give_up_counter(&self) {
-        self.line.redraw(|old| {
-            let start = old.at(counter::read_ordered());
-            Segment { source: SYSTEM, count0: system_now().0, start, slope: Slope::ONE }
-        });
-    }
-}
-
-fn count(source: SourceId) -> u64 {
-    if source == TSC { counter::read() } else { system_now().0 }
 }
 
 #[cfg(test)]
@@ -351,15 +298,15 @@ mod tests {
         let clock = HostClock::new();
         let until = system_now().after(Ns::from_ms(if cfg!(miri) { 1 } else { 400 }));
         while system_now() < until {
-            clock.to_system(clock.now());
+            clock.now();
         }
-        let (ours, system) = (clock.now(), system_now());
-        let apart = ours.since(system).0.max(system.since(ours).0);
-        assert!(apart < 200_000, "{apart} ns apart ({:?})", clock.source());
+        let (before, ours, after) = (system_now(), clock.now(), system_now());
+        let apart = before.since(ours).0.max(ours.since(after).0);
+        assert!(apart < 20_000, "{apart} ns apart ({:?})", clock.source());
     }
 
     /// Goal: after the counter was given up, time still does not go back (C8: time is monotonic),
-    /// it runs at the system's rate (C9: fall back), and deadlines are converted for the kernel.
+    /// and it runs at the system's rate (C9: fall back).
     #[test]
     fn time_is_monotonic_when_the_counter_is_given_up() {
         let clock = HostClock::new();
@@ -369,10 +316,13 @@ mod tests {
         }
         assert_eq!((clock.fallback(), clock.take_new_fallback()), (None, None));
         let before = (clock.now(), system_now());
-        clock.judge.lock().unwrap().odd_steps = ODD_STEPS_MAX - 1;
         let mut unsteady = compare();
-        unsteady.system = unsteady.system.after(Ns::from_secs(5));
-        clock.correct(unsteady);
+        for step in 1..=ODD_STEPS_MAX {
+            assert_eq!(clock.fallback(), None, "step {step}");
+            unsteady.counter += 1 << 42;
+            let line = clock.line.try_segment().unwrap();
+            assert!(clock.correct(line, unsteady).is_some());
+        }
         assert_eq!(clock.source(), ClockSource::ClockGettime);
         assert_eq!(clock.fallback(), Some(Fallback::Unsteady));
         let reported = [clock.take_new_fallback(), clock.take_new_fallback()];
@@ -385,8 +335,5 @@ mod tests {
         }
         let (ours, system) = (clock.now() - before.0, system_now() - before.1);
         assert!(ours.abs_diff(system).as_micros() < 1000, "{ours:?} against {system:?}");
-        let ahead = clock.now().after(Ns::from_ms(50));
-        let deadline = clock.to_system(ahead) - system_now();
-        assert!((40..=50).contains(&deadline.as_millis()), "{deadline:?}");
     }
 }

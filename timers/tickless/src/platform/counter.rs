@@ -16,19 +16,6 @@ mod imp {
         unsafe { core::arch::x86_64::_rdtsc() }
     }
 
-    /// Reads the counter after all earlier loads and before any later instruction: for readings
-    /// that are compared between threads. Costs 5 to 15 ns more than [`read`].
-    #[inline]
-    pub fn read_ordered() -> u64 {
-        // SAFETY: every x86-64 CPU has both instructions.
-        unsafe {
-            core::arch::x86_64::_mm_lfence();
-            let count = core::arch::x86_64::_rdtsc();
-            core::arch::x86_64::_mm_lfence();
-            count
-        }
-    }
-
     /// Returns whether the CPU reports, in bit 8 of `LEAF`, that the counter's rate never changes.
     pub fn is_invariant() -> bool {
         use core::arch::x86_64::__cpuid;
@@ -63,15 +50,6 @@ mod imp {
         count
     }
 
-    #[inline]
-    pub fn read_ordered() -> u64 {
-        let count: u64;
-        // SAFETY: Linux lets programs read this register, or emulates the reading; the barriers are
-        // harmless. Without `nomem`, the compiler moves no memory access across the barriers.
-        unsafe { asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) count, options(nostack)) };
-        count
-    }
-
     pub fn trust() -> Result<(), Fallback> {
         check_kernel_uses("arch_sys_counter")
     }
@@ -85,16 +63,12 @@ mod imp {
         0
     }
 
-    pub fn read_ordered() -> u64 {
-        0
-    }
-
     pub fn trust() -> Result<(), Fallback> {
         Err(Fallback::NoCounter)
     }
 }
 
-pub use imp::{read, read_ordered, trust};
+pub use imp::{read, trust};
 
 /// Returns `Ok` if the kernel keeps time with the counter of this name. The kernel has tested such
 /// a counter, and goes on checking it. Reads a small file.
@@ -116,11 +90,11 @@ mod tests {
         let rate: u64;
         // SAFETY: Linux lets programs read this register, as it lets them read the counter.
         unsafe { core::arch::asm!("mrs {}, cntfrq_el0", out(reg) rate, options(nomem, nostack)) };
-        let (from, begun) = (super::read_ordered(), std::time::Instant::now());
+        let (from, begun) = (super::read(), std::time::Instant::now());
         while begun.elapsed().as_millis() < 50 {
             assert!(super::read() >= from);
         }
-        let (counts, took) = (super::read_ordered() - from, begun.elapsed());
+        let (counts, took) = (super::read() - from, begun.elapsed());
         let expected = rate as f64 * took.as_secs_f64();
         assert!((counts as f64 / expected - 1.0).abs() < 0.2, "{counts} of {expected}");
     }

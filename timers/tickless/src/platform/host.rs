@@ -71,7 +71,7 @@ unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         match self.devices.get(cpu.index()) {
-            Some(device) => device.program(&self.clock, cpu, at),
+            Some(device) => device.program(cpu, at),
             None => Rearm::Keep,
         }
     }

@@ -361,7 +361,7 @@ impl Shared {
         self.stop.store(true, Ordering::Release);
         let host = self.bases.platform();
         for (base, device) in host.devices.iter().enumerate() {
-            device.ring_to_end(&host.clock, CpuId(base as u16));
+            device.ring_to_end(CpuId(base as u16));
         }
         self.expirers.call_all();
         if let Some(starter) = &host.starter {

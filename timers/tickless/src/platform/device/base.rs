@@ -49,9 +49,9 @@ impl BaseDevice {
     }
 
     /// Programs the device. The caller holds the base's lock, and then does what this returns.
-    pub fn program(&self, clock: &HostClock, cpu: CpuId, at: Ns) -> Rearm {
+    pub fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         match &self.own_loop {
-            Some(device) if device.set(at, clock) => return Rearm::Keep,
+            Some(device) if device.set(at) => return Rearm::Keep,
             Some(_) => {}
             None => self.bell.set(at),
         }
@@ -71,9 +71,9 @@ impl BaseDevice {
     }
 
     /// Wakes the driver, so that it sees that it must end.
-    pub fn ring_to_end(&self, clock: &HostClock, cpu: CpuId) {
+    pub fn ring_to_end(&self, cpu: CpuId) {
         // The result does not matter: `ring` is called below in any case.
-        let _ = self.program(clock, cpu, Ns::ZERO);
+        let _ = self.program(cpu, Ns::ZERO);
         self.ring();
     }
 
@@ -97,7 +97,7 @@ impl BaseDevice {
     ) {
         let sleep_from = waking.spins().then(|| (clock.now(), self.bell.rings()));
         if !sleep_from.is_some_and(|(at, _)| self.bell.is_near(margin, at)) {
-            self.bell.sleep(clock, margin, limit, stop);
+            self.bell.sleep(margin, limit, stop);
         }
         if let Some((at, seen)) = sleep_from {
             if self.bell.rings() == seen {

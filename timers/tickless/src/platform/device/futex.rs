@@ -125,12 +125,10 @@ impl Doorbell {
 
     /// Sleeps until `margin` before the deadline, but no longer than until `limit`. Returns early
     /// if the deadline changes or `stop` is set.
-    pub fn sleep(&self, clock: &HostClock, margin: Ns, limit: Ns, stop: &AtomicBool) {
-        let until = |deadline| {
-            clock.to_system(match deadline {
-                Ns::NEVER => limit,
-                deadline => deadline.since(margin).min(limit),
-            })
+    pub fn sleep(&self, margin: Ns, limit: Ns, stop: &AtomicBool) {
+        let until = |deadline| match deadline {
+            Ns::NEVER => limit,
+            deadline => deadline.since(margin).min(limit),
         };
         let is_cancelled = || stop.load(Ordering::SeqCst);
         self.bell.sleep(until, is_cancelled, |rings, seen, until| {

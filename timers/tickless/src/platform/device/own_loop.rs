@@ -5,7 +5,6 @@
 use super::bell::LoopBell;
 #[cfg(linux_platform)]
 use super::timerfd::Timerfd;
-use crate::platform::clock::HostClock;
 use crate::platform::runtime::Runtime;
 use core::fmt;
 use core::sync::atomic::AtomicU64;
@@ -96,15 +95,14 @@ impl LoopDevice {
 
     /// Programs the device. The caller holds the lock of the base. Returns `false` if the caller
     /// must also call [`ring`](LoopDevice::ring) after it has released the lock.
-    #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "callbacks need no clock"))]
-    pub fn set(&self, deadline: Ns, clock: &HostClock) -> bool {
+    pub fn set(&self, deadline: Ns) -> bool {
         self.bell.set(deadline);
         #[cfg(linux_platform)]
         if let Some(timer) = self.descriptor() {
             self.written.store(deadline.0, Ordering::SeqCst);
             // Ignore an error: only a new seccomp filter can refuse this call. The event loop must
             // then wait no longer than the time that `timeout` returns.
-            let _ = timer.set(clock.to_system(deadline));
+            let _ = timer.set(deadline);
             return true;
         }
         false
