@@ -2,6 +2,7 @@
 
 use crate::coherence::{Access, LineId};
 use crate::cost::LineCosts;
+use crate::counter_clock::CounterClock;
 use crate::fiber::FiberId;
 use crate::ps::Ps;
 
@@ -39,6 +40,7 @@ pub(crate) struct Cpu {
     pub fiber: FiberId,
     pub mode: Mode,
     pub inbox: Inbox,
+    pub counter_clock: CounterClock,
     pub locks: u32,
     /// How often this CPU's interrupts were disabled and not yet enabled again. Zero means enabled.
     pub masked: u32,

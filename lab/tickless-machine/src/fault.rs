@@ -1,5 +1,5 @@
 //! Faults that a test injects: late, lost and slow interrupts, CPUs that are stopped, a clock that
-//! stops or jumps.
+//! stops or jumps, suspends.
 
 use crate::irq::Vector;
 use tickless_core::time::Ns;
@@ -17,4 +17,9 @@ pub trait Faults {
 
     /// Returns what the cycle counters of all CPUs show at the time `at`. It never goes back.
     fn clock(&mut self, at: Ns) -> Ns;
+
+    /// Returns what the counters, from which the timers' clock gets its time, show at that time. In
+    /// a suspend they go on or restart, while simulated time stands, as `CLOCK_MONOTONIC` does, and
+    /// so do the devices. `None` if the machine is never suspended.
+    fn counter(&mut self, at: Ns) -> Option<u64>;
 }

@@ -10,7 +10,7 @@
 //! | `act` | actions in the order of the clocks |
 //! | `power` | idle states, power, and the speed of SMT threads |
 //! | `cpu`, `device`, `irq` | the functions that programs on the machine call |
-//! | `shared_clock` | a clock that all CPUs share |
+//! | `shared_clock`, `counter_clock` | a clock that all CPUs share; one over the CPU's counter |
 //! | `platform` | what the timer library needs from a platform, on the simulated machine |
 //! | `spec`, `prices`, `size` | machine files, each number with its source; other numbers of CPUs |
 //! | `validate` | scenes that also run on real CPUs, to compare the model with |
@@ -20,6 +20,7 @@
 mod act;
 mod coherence;
 pub mod cost;
+mod counter_clock;
 pub mod cpu;
 mod cpu_state;
 pub mod device;

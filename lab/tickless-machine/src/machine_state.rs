@@ -16,6 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tickless_core::clock::discipline::Moment;
 use tickless_core::time::{CpuId, Ns};
 
 /// The memory of a simulated word is twice as large as that of a real word, so the eight words of a
@@ -207,6 +208,18 @@ impl MachineState {
     pub(crate) fn cycle_counter(&mut self) -> Ns {
         let now = self.cpu().map_or(Ns::ZERO, |cpu| cpu.clock.to_ns());
         self.faults.as_mut().map_or(now, |faults| faults.clock(now))
+    }
+
+    /// Returns the timers' time, from the running CPU's counter.
+    pub(crate) fn now(&mut self) -> Ns {
+        let system = self.cycle_counter();
+        let counter = self.faults.as_mut().and_then(|faults| faults.counter(system));
+        match (self.cpu(), counter) {
+            (Some(cpu), Some(counter)) if system > Ns::ZERO => {
+                cpu.counter_clock.read(Moment { counter, system, doubt: 0 })
+            }
+            _ => system,
+        }
     }
 
     /// Counts an event, and adds its time and CPU to the digest by which runs are compared.

@@ -77,7 +77,7 @@ pub fn now() -> Ns {
         if let Some(cpu) = machine.cpu() {
             cpu.clock += tsc;
         }
-        machine.cycle_counter()
+        machine.now()
     })
     .unwrap_or(Ns::ZERO)
 }

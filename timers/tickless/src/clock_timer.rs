@@ -392,4 +392,43 @@ mod tests {
             assert_eq!(timers.clock_steps(), if is_reported { 2 } else { 0 });
         }
     }
+
+    /// Goal: an hour of suspend, in which the counter goes on, counts on boottime only, also if the
+    /// wall clock is set in the same moment (H5).
+    #[test]
+    #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
+    fn a_suspend_counts_on_boottime_only() {
+        let timers = Timers::builder().bases(1).start().expect("one driver can be started");
+        let fired = [(); 3].map(|()| Arc::new(AtomicU64::new(0)));
+        let bases = [TimeBase::Boottime, TimeBase::Monotonic, TimeBase::Realtime];
+        let all: Vec<_> = (bases.into_iter().zip(&fired))
+            .map(|(base, count)| {
+                let count = Arc::clone(count);
+                timers.clock_timer(base, move |_| _ = count.fetch_add(1, Ordering::SeqCst))
+            })
+            .collect();
+        let hour = Duration::from_nanos(HOUR_NS as u64);
+        let ahead = |base| timers.now_on(base) + hour / 2;
+        for (base, timer) in bases.into_iter().zip(&all) {
+            timer.start_at(ahead(base)).expect("not shut down");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        let clock = &timers.shared.bases.platform().clock;
+        clock.suspend();
+        clock.steps().step(TimeBase::Boottime, HOUR_NS);
+        clock.steps().step(TimeBase::Realtime, HOUR_NS - 2 * HOUR_NS);
+        timers.shared.clocks_stepped();
+        wait_for(&fired[0], 1);
+        let (begun, new) = (Instant::now(), timers.hrtimer(|_| {}));
+        new.start(Duration::from_millis(50)).expect("not shut down");
+        while new.is_pending() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "a new timer is late");
+        }
+        let counts = fired.each_ref().map(|count| count.load(Ordering::SeqCst));
+        assert_eq!(counts, [1, 0, 0], "{bases:?}");
+        clock.steps().step(TimeBase::Realtime, 2 * HOUR_NS);
+        timers.shared.clocks_stepped();
+        wait_for(&fired[2], 1);
+        assert_eq!(fired[1].load(Ordering::SeqCst), 0);
+    }
 }

@@ -11,9 +11,9 @@
 //! is short unless the thread lost its CPU in between. Durations are exact. A deadline that
 //! [`from_std`] converts is late by this error, never early.
 //!
-//! If the timers run on the CPU's counter, the two clocks drift apart by a few parts per million,
-//! and by the time that the counter has counted during a suspend. So a program that compares
-//! instants should take all of them from one clock: `to_std(timers.now())`.
+//! If the timers run on the CPU's counter, readings of the two clocks differ by about a microsecond.
+//! So a program that compares instants should take all of them from one clock:
+//! `to_std(timers.now())`.
 //!
 //! ```
 //! use std::time::Duration;

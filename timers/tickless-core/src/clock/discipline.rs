@@ -28,6 +28,9 @@ const SETTLING: f64 = 1e8;
 /// remain unseen: timers can be early by this much. A comparison in each span costs a process that
 /// reads the clock all the time 0.002 % of its time.
 pub const SPAN: Ns = Ns::from_ms(10);
+/// How far our clock can be ahead of the system's after a suspend, if the comparisons are exact: by
+/// what a thread that read it just before can have seen, at the greatest difference of the rates.
+pub const AHEAD_MAX: Ns = Ns((SPAN.0 as f64 * TOLERANCE) as u64 + 1);
 /// The rate is measured between two comparisons. Once the clock has run for a while, they are one
 /// to two times this far apart.
 const BASELINE: Ns = Ns::from_secs(10);

@@ -8,9 +8,9 @@ use tickless_core::time::Ns;
 /// If the counts before and after a reading of the system's clock are at most this many cycles
 /// apart (about a microsecond), the readings count as simultaneous. A preemption takes longer.
 const CLOSE: u64 = 3000;
-const TRIES: u32 = 30;
+const TRIES: u32 = 10;
 
-/// Reads the system's clock and the counter at about the same moment. Makes 3 to [`TRIES`]
+/// Reads the system's clock and the counter at about the same moment. Makes 2 to [`TRIES`]
 /// attempts, until one is [`CLOSE`]. Returns the attempt whose readings are closest together.
 pub fn compare() -> Moment {
     let mut best = Moment { counter: 0, system: Ns::ZERO, doubt: u64::MAX };
@@ -21,7 +21,7 @@ pub fn compare() -> Moment {
         if took / 2 < best.doubt {
             best = Moment { counter: before + took / 2, system, doubt: took / 2 };
         }
-        if tries >= 2 && best.doubt <= CLOSE / 2 {
+        if tries >= 1 && best.doubt <= CLOSE / 2 {
             break;
         }
     }

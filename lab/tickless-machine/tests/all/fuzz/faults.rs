@@ -3,6 +3,7 @@
 use super::history::SAFE_UNTIL;
 use super::oracle::Oracle;
 use std::rc::Rc;
+use tickless_core::clock::discipline::SPAN;
 use tickless_core::time::Ns;
 use tickless_machine::fault::Faults;
 use tickless_machine::irq::Vector;
@@ -17,6 +18,7 @@ pub(super) struct FaultPlan {
     /// The CPU is stopped in one of this many computations; zero if it never is.
     steals_one_in: u64,
     clock_errors: Vec<ClockError>,
+    suspends: Vec<Suspend>,
     oracle: Rc<Oracle>,
 }
 
@@ -28,9 +30,17 @@ struct ClockError {
     shows: Ns,
 }
 
+/// A suspend at the time `at`, during which the counters move by `counts`. Wraps around.
+#[derive(Clone, Copy)]
+struct Suspend {
+    at: Ns,
+    counts: u64,
+}
+
 const SLOW: u64 = 2_000_000;
 const STOLEN_MAX: u64 = 4_000_000;
 const CLOCK_ERROR_MAX: u64 = 2_000_000;
+const COUNTER_START: u64 = 1 << 40;
 
 impl FaultPlan {
     pub(super) fn draw(random: &mut Random, oracle: &Rc<Oracle>) -> FaultPlan {
@@ -50,9 +60,25 @@ impl FaultPlan {
                 ClockError { from, to, shows }
             })
             .collect();
+        let suspends = random.below(4);
+        oracle.history.borrow_mut().faults.suspends = suspends;
+        let suspends = (0..suspends)
+            .map(|number| {
+                let at = Ns(number * between + random.below(between));
+                // The counters stand, go on for a while or for hours, or restart.
+                let counts = match random.below(4) {
+                    0 => 0,
+                    1 => 2 * SPAN.0 + random.below(SPAN.0),
+                    2 => random.below(4 << 40),
+                    _ => 0u64.wrapping_sub(random.below(COUNTER_START / 8)),
+                };
+                Suspend { at, counts }
+            })
+            .collect();
         let own = Random::new(random.draw());
         let oracle = Rc::clone(oracle);
-        FaultPlan { random: own, late_max, loses_one_in, steals_one_in, clock_errors, oracle }
+        let random = own;
+        FaultPlan { random, late_max, loses_one_in, steals_one_in, clock_errors, suspends, oracle }
     }
 
     /// Returns true with a probability of one in `times`; never if `times` is zero.
@@ -109,5 +135,11 @@ impl Faults for FaultPlan {
         let Some(error) = error else { return at };
         self.oracle.history.borrow_mut().faults.wrong_times += 1;
         error.shows
+    }
+
+    fn counter(&mut self, at: Ns) -> Option<u64> {
+        let past = self.suspends.iter().filter(|suspend| suspend.at <= at);
+        let moved = past.fold(COUNTER_START, |count, one| count.wrapping_add(one.counts));
+        Some(at.0.wrapping_add(moved))
     }
 }

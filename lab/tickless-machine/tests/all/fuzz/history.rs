@@ -35,6 +35,7 @@ pub struct FaultCounts {
     /// How often a CPU was stopped for a while, as a hypervisor stops a virtual CPU.
     pub thefts: u64,
     pub wrong_times: u64,
+    pub suspends: u64,
     pub noticed: u64,
 }
 

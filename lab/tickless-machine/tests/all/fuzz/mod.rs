@@ -53,7 +53,7 @@ fn histories_keep_the_contract() {
     // Every kind of event must occur often enough to be tested.
     assert!(histories.iter().any(|one| one.cpus > 32));
     type Count = (&'static str, u64, fn(&History) -> u64);
-    let counts: [Count; 10] = [
+    let counts: [Count; 11] = [
         ("fired", 1_000, |one| one.fired),
         ("cancelled", 1_000, |one| one.cancelled),
         ("offline", 50, |one| one.faults.offline),
@@ -64,6 +64,7 @@ fn histories_keep_the_contract() {
         ("late", 50, |one| one.faults.late),
         ("thefts", 50, |one| one.faults.thefts),
         ("wrong times", 50, |one| one.faults.wrong_times),
+        ("suspends", 30, |one| one.faults.suspends),
     ];
     for (what, least, of) in counts {
         let sum: u64 = histories.iter().map(of).sum();

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Family, Options, Started};
+use tickless_core::clock::discipline::AHEAD_MAX;
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns, Window};
@@ -39,6 +40,11 @@ impl Oracle {
         if platform::locks_held() > 0 {
             self.fail("called under a lock".to_string());
         }
+    }
+
+    /// Returns how far the timers' clock may be ahead of the machine's time.
+    pub(super) fn ahead_max(&self) -> Ns {
+        Ns(AHEAD_MAX.0 * self.history.borrow().faults.suspends)
     }
 
     pub(super) fn count_noticed(&self, kernel: &Kernel) {
@@ -136,7 +142,7 @@ fn fire(oracle: &Oracle, record: &TimerRecord, now: Ns) {
         oracle.fail("a callback overlaps itself".to_string());
     }
     let mut due = record.due.borrow_mut();
-    match due.iter().position(|due| due.1 <= now) {
+    match due.iter().position(|due| due.1 <= now.after(oracle.ahead_max())) {
         Some(place) => {
             due.remove(place);
         }

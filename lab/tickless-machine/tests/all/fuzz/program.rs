@@ -97,7 +97,12 @@ impl Program {
     }
 
     fn start(&self, timer: &TestTimer) {
-        let now = platform::now();
+        let (before, now) = (platform::cycle_counter(), platform::now());
+        // The time that a suspend counted has not passed. H5: what is armed now is not late.
+        let latest = platform::cycle_counter().after(self.oracle.ahead_max());
+        if !(before..=latest).contains(&now) {
+            self.oracle.fail(format!("the clock shows {now:?} at {before:?}"));
+        }
         let soft = now.after(Ns(self.below(FARTHEST.0)));
         let window = Window::new(soft, soft.after(Ns(self.below(100_000))));
         let pinned = (self.below(3) == 0).then(|| CpuId(self.below(self.cpus.into()) as u16));
