@@ -11,8 +11,8 @@
 //! is short unless the thread lost its CPU in between. Durations are exact. A deadline that
 //! [`from_std`] converts is late by this error, never early.
 //!
-//! If the timers run on the CPU's counter, readings of the two clocks differ by about a microsecond.
-//! So a program that compares instants should take all of them from one clock:
+//! If the timers run on the CPU's counter, readings of the two clocks differ by about a
+//! microsecond. So a program that compares instants should take all of them from one clock:
 //! `to_std(timers.now())`.
 //!
 //! ```

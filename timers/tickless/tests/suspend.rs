@@ -206,7 +206,7 @@ fn limiters_and_periodic_timers_do_not_count_it() {
     keyed.try_acquire(&7, 1).expect("a period has passed");
 }
 
-/// Goal: the loop of a program that embeds a base waits for the right time, and fires nothing early.
+/// Goal: the loop of a program that embeds a base waits for the right time; nothing is early.
 #[test]
 fn an_event_loop_does_not_count_it() {
     let _turn = trapped();

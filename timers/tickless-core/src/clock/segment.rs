@@ -1,8 +1,8 @@
 //! A straight line from the counts of one counter to time: pure arithmetic, without atomics.
 //!
 //! Time is a chain of segments. Each begins exactly where the previous one ends, to the 2^-32th of
-//! a nanosecond, and continues with a slope of its own. So time never goes back, and rounding errors
-//! do not accumulate over many segments.
+//! a nanosecond, and continues with a slope of its own. So time never goes back, and rounding
+//! errors do not accumulate over many segments.
 //!
 //! A segment is valid for a number of counts, its *span*. The counter can go on while the system is
 //! suspended, so a count after the span says nothing: the reader compares the counter with the

@@ -5,11 +5,11 @@
 //! counter ([`SPAN`]). The first thread that reads the clock after that compares the counter with
 //! `CLOCK_MONOTONIC`, and draws the next line.
 //!
-//! So this clock shows the time of `CLOCK_MONOTONIC`, to about a microsecond, and a deadline here is
-//! one there. When the system was suspended and the counter went on, no thread sees the counter's
-//! time: a pending timer is not early, and a new one is not late. `docs/dev/clock-events.md` has
-//! what else can happen to clocks. `Builder::system_clock` makes timers read the system's clock
-//! each time.
+//! So this clock shows the time of `CLOCK_MONOTONIC`, to about a microsecond, and a deadline here
+//! is one there. When the system was suspended and the counter went on, no thread sees the time of
+//! the counter: a pending timer is not early, and a new one is not late.
+//! `docs/dev/clock-events.md` has what else can happen to clocks. `Builder::system_clock` makes
+//! timers read the system's clock each time.
 //!
 //! Without a counter that the kernel trusts, every reading is one of `CLOCK_MONOTONIC`. If the
 //! kernel stops trusting the counter later, or the counter contradicts the system's clock
@@ -290,7 +290,7 @@ impl HostClock {
 
 #[cfg(test)]
 impl HostClock {
-    /// Makes the clock find that the counter has gone on for a long time, in which the system stood.
+    /// Makes the clock find that the counter went on for a long time, in which the system stood.
     pub fn suspend(&self) {
         let mut discipline = self.try_discipline().expect("no other thread reads the clock");
         let from = compare();
