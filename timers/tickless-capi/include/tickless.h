@@ -843,7 +843,9 @@ enum tickless_status_t tickless_timers_start(const struct tickless_options_t *op
 
  Errors: `TICKLESS_BUSY`, returned after 100 ms, if one of its timers is still initialised, or
  one of its limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK`
- inside a callback of one of its timers. After an error the set keeps running.
+ inside a callback of one of its timers. After an error the set keeps running. In the child of a
+ fork it always succeeds, because timers that another thread of the parent owns are never
+ destroyed there.
  */
 enum tickless_status_t tickless_timers_stop(struct tickless_timers_t *timers);
 

@@ -4,13 +4,16 @@
 use crate::object::{Handle, destroy, value};
 use crate::status::{Outcome, Status, entry, failure};
 use core::cell::{Cell, UnsafeCell};
+use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tickless::slots::Process;
 
 /// A value that belongs to one thread, and facts about it that all threads may read.
 pub(crate) struct OneThread<T, F = ()> {
+    process: Process,
     owner: AtomicU64,
-    value: UnsafeCell<T>,
+    value: ManuallyDrop<UnsafeCell<T>>,
     /// While the value is lent to a callback, the pointer through which the callback uses it.
     /// Otherwise null.
     lent: Cell<*mut T>,
@@ -42,20 +45,22 @@ fn not_owner(name: &str) -> Status {
 impl<T, F> OneThread<T, F> {
     pub(crate) fn new(value: T, facts: F) -> OneThread<T, F> {
         OneThread {
+            process: Process::this(),
             owner: AtomicU64::new(thread_number()),
-            value: UnsafeCell::new(value),
+            value: ManuallyDrop::new(UnsafeCell::new(value)),
             lent: Cell::new(core::ptr::null_mut()),
             facts,
         }
     }
 
+    fn is_owner(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == NUMBER.get()
+    }
+
     /// Fails if another thread than the owner calls.
     #[inline]
     fn check_owner(&self, name: &str) -> Outcome {
-        if self.owner.load(Ordering::Relaxed) == NUMBER.get() {
-            return Ok(());
-        }
-        Err(not_owner(name))
+        if self.is_owner() { Ok(()) } else { Err(not_owner(name)) }
     }
 
     /// Returns an error while the value is lent, or calls are refused.
@@ -147,8 +152,8 @@ pub(crate) unsafe fn adopt<H: Handle<Value = OneThread<T, F>>, T, F>(at: *const 
     })
 }
 
-/// Frees a handle. Returns an error if another thread owns it or its value is lent to a callback.
-/// Does nothing if the pointer is null.
+/// Frees a handle. Returns an error if another thread owns it or its value is lent to a callback,
+/// except in the child of a fork. Does nothing if the pointer is null.
 ///
 /// # Safety
 /// As for [`destroy`].
@@ -156,9 +161,22 @@ pub(crate) unsafe fn free<H: Handle<Value = OneThread<T, F>>, T, F>(at: *mut H) 
     // SAFETY: as for this function.
     unsafe {
         destroy(at, |own| {
+            if !own.process.is_this() {
+                return Ok(());
+            }
             own.check_owner(H::NAME)?;
             own.refuse_while_lent()
         })
+    }
+}
+
+impl<T, F> Drop for OneThread<T, F> {
+    fn drop(&mut self) {
+        // In the child of a fork, the owner was perhaps changing the value: then it is leaked.
+        if self.is_owner() && self.lent.get().is_null() {
+            // SAFETY: nothing uses the value afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
     }
 }
 

@@ -96,10 +96,16 @@ pub unsafe extern "C" fn tickless_timers_start(
 ///
 /// Errors: `TICKLESS_BUSY`, returned after 100 ms, if one of its timers is still initialised, or
 /// one of its limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK`
-/// inside a callback of one of its timers. After an error the set keeps running.
+/// inside a callback of one of its timers. After an error the set keeps running. In the child of a
+/// fork it always succeeds, because timers that another thread of the parent owns are never
+/// destroyed there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
     destroy(timers, |set| {
+        if slots::is_forked_child(&set.timers) {
+            // The users of other threads of the parent never disappear here. None needs the handle.
+            return Ok(());
+        }
         if slots::is_in_callback_of(&set.timers) {
             let what = "a callback of these timers cannot stop them, because it would wait \
                             for itself; stop them in another thread";

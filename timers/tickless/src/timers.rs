@@ -20,10 +20,11 @@ use tickless_core::time::{CpuId, Instant, Ns};
 ///
 /// In a forked child the parent's timers are shut down: nothing fires, arming returns an error, a
 /// cancel returns that the timer is idle, and a drop neither waits nor frees. The parent's timers
-/// continue undisturbed. A child can start timers of its own if it can start threads: `std` holds a
-/// lock while a thread begins or ends (as of Rust 1.95), and a child that was forked at that moment
-/// waits for that lock forever. So fork only while no other thread starts or ends threads. A
-/// callback that forks must not return in the child: it must call `exec` or `exit`.
+/// continue undisturbed. A child can start timers of its own, whatever its parent's threads were
+/// doing. Their drivers are threads of the C library there, not of `std`, which cannot start
+/// threads in every child: so a callback's thread has no name for `std`. A callback that forks must
+/// not return in the child: it must call `exec` or `exit`. A child of `_Fork`, `vfork` or a bare
+/// system call must use no timers.
 ///
 /// ```
 /// use std::time::Duration;

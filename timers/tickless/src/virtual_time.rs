@@ -28,6 +28,7 @@ mod shuffle;
 pub use auto::Busy;
 
 use crate::builder::Builder;
+use crate::platform::fork::OfProcess;
 use crate::platform::locked::locked;
 use crate::platform::manual_clock::ManualClock;
 use crate::platform::time_base::TimeBase;
@@ -82,7 +83,7 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// the clock or wait for it panic. Drops do not wait. A child can create a virtual time of its own.
 #[derive(Clone, Debug)]
 pub struct VirtualTime {
-    inner: Arc<Inner>,
+    inner: Arc<OfProcess<Inner>>,
 }
 
 #[derive(Debug)]
@@ -140,7 +141,7 @@ impl VirtualTime {
             work: Work::default(),
             shuffle,
         };
-        VirtualTime { inner: Arc::new(inner) }
+        VirtualTime { inner: Arc::new(OfProcess::new(inner)) }
     }
 
     /// Adds a set of timers on this clock. The timers of all sets fire in order of expiry; at equal
@@ -294,7 +295,7 @@ impl VirtualTime {
         if self.moves_here() {
             return None;
         }
-        let Inner { moving, holder, .. } = &*self.inner;
+        let Inner { moving, holder, .. } = &**self.inner;
         let wakers = locked(moving);
         holder.store(waits::this_thread(), Ordering::Relaxed);
         Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
@@ -371,11 +372,6 @@ impl Drop for VirtualTime {
     fn drop(&mut self) {
         if let Some(shuffle) = &self.inner.shuffle {
             shuffle.report_panic();
-        }
-        if self.is_forked_child() {
-            // Another thread of the parent has perhaps left the state half changed. So the child
-            // keeps one reference forever, and never frees the state.
-            std::mem::forget(Arc::clone(&self.inner));
         }
     }
 }

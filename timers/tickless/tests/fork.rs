@@ -12,10 +12,11 @@ mod support;
 use in_child::in_child;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use support::{Place, shared_count, shared_flag, wait_until};
@@ -263,22 +264,29 @@ fn waits_for_a_callback(timers: &Timers) {
     assert!(busy.cancel_sync().is_ok());
 }
 
-/// Runs `body` on a thread that `std` did not start: `std` takes a lock when its threads start and
-/// end, so a child that is forked at that time could start no threads.
-fn on_a_foreign_thread<F: Fn() + Sync>(body: F) {
+/// Starts a thread without `std`, which could start none in a child. The caller joins it, and keeps
+/// `body` until then.
+fn begin_foreign<F: Fn() + Sync>(body: &F) -> libc::pthread_t {
     extern "C" fn begin<F: Fn() + Sync>(body: *mut libc::c_void) -> *mut libc::c_void {
-        // SAFETY: this is the caller's body, and the caller waits until this thread has ended.
+        // SAFETY: this is the caller's body, which the caller keeps until this thread has ended.
         let body = unsafe { &*body.cast::<F>() };
         let ended = catch_unwind(AssertUnwindSafe(body));
         if ended.is_ok() { core::ptr::null_mut() } else { core::ptr::dangling_mut() }
     }
-    let (mut thread, mut ended) = (0, core::ptr::null_mut());
-    let given = core::ptr::from_ref(&body).cast_mut().cast();
-    // SAFETY: the out-pointers are valid, and the body outlives the thread, which is joined.
+    let mut thread = MaybeUninit::uninit();
+    let given = core::ptr::from_ref(body).cast_mut().cast();
+    // SAFETY: the thread is written if the call succeeds, and the caller keeps the body.
     unsafe {
-        assert_eq!(libc::pthread_create(&mut thread, core::ptr::null(), begin::<F>, given), 0);
-        assert_eq!(libc::pthread_join(thread, &mut ended), 0);
+        let place = thread.as_mut_ptr();
+        assert_eq!(libc::pthread_create(place, core::ptr::null(), begin::<F>, given), 0);
+        thread.assume_init()
     }
+}
+
+fn join_foreign(thread: libc::pthread_t) {
+    let mut ended = core::ptr::null_mut();
+    // SAFETY: `begin_foreign` started the thread, and nothing else joins it.
+    assert_eq!(unsafe { libc::pthread_join(thread, &mut ended) }, 0);
     assert!(ended.is_null(), "it panicked");
 }
 
@@ -304,13 +312,13 @@ fn locks_of_the_process_do_not_block_a_child() {
         });
         s.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                on_a_foreign_thread(|| {
+                join_foreign(begin_foreign(&|| {
                     let timer = timers.timeout(|_| {});
                     for _ in 0..2_500 {
                         timer.start(Duration::from_secs(60)).unwrap();
                         timer.cancel();
                     }
-                });
+                }));
             }
         });
         let forked =
@@ -325,12 +333,11 @@ fn locks_of_the_process_do_not_block_a_child() {
 fn a_concurrent_first_future_does_not_block_a_child() {
     for round in 0..30u64 {
         in_child(|| {
-            let first = std::thread::spawn(|| {
-                pollster::block_on(tickless::future::sleep(MS));
-            });
+            let sleeps = || pollster::block_on(tickless::future::sleep(MS));
+            let first = begin_foreign(&sleeps);
             std::thread::sleep(Duration::from_micros(round * 40));
-            in_child(|| pollster::block_on(tickless::future::sleep(MS)));
-            assert!(first.join().is_ok());
+            in_child(sleeps);
+            join_foreign(first);
         });
     }
 }
@@ -339,20 +346,26 @@ fn a_concurrent_first_future_does_not_block_a_child() {
 fn a_child_has_no_permits() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let limiter = timers.limiter(10, MS * 1_000).start().unwrap();
-    let keys: tickless::bandwidth::KeyedLimiter<u32> =
-        timers.limiter(10, MS * 1_000).keyed().unwrap();
+    let key = Arc::new(1);
+    let keys = timers.limiter(10, MS * 1_000).keyed::<Arc<u32>>().unwrap();
     // Some permits can be taken without a lock.
     limiter.try_acquire(1).unwrap();
-    keys.try_acquire(&1, 1).unwrap();
+    keys.try_acquire(&key, 1).unwrap();
+    let mut both = Some((limiter, keys));
     in_child(|| {
+        let (limiter, keys) = both.take().expect("the child has a copy");
         let none = Err(AcquireError::NoTimers);
-        assert_eq!((limiter.try_acquire(1), keys.try_acquire(&1, 1)), (none, none));
+        assert_eq!((limiter.try_acquire(1), keys.try_acquire(&key, 1)), (none, none));
         assert_eq!(limiter.blocking_acquire(1), none);
-        assert_eq!(keys.limiter(&1).err(), Some(AcquireError::NoTimers));
-        assert_eq!((limiter.available(), keys.available(&1), keys.len()), (0, 0, 0));
+        assert_eq!(keys.limiter(&key).err(), Some(AcquireError::NoTimers));
+        assert_eq!((limiter.available(), keys.available(&key), keys.len()), (0, 0, 0));
         assert_eq!(keys.remove_idle(), 0);
+        drop((limiter, keys));
+        // The table was perhaps half changed at the fork.
+        assert_eq!(Arc::strong_count(&key), 2, "the child dropped a key of its parent");
     });
-    assert_eq!((limiter.try_acquire(9), keys.try_acquire(&1, 9)), (Ok(()), Ok(())));
+    let (limiter, keys) = both.expect("the parent has kept them");
+    assert_eq!((limiter.try_acquire(9), keys.try_acquire(&key, 9)), (Ok(()), Ok(())));
 }
 
 /// The system's allocator, which pauses a thread in one of its allocations if a test requests it.
@@ -361,17 +374,25 @@ struct Pausing;
 #[global_allocator]
 static ALLOCATOR: Pausing = Pausing;
 
+/// A thread that has not allocated yet.
+const NEW: u32 = u32::MAX;
+
 thread_local! {
     /// The number of allocations until this thread pauses in one; 0 if it does not pause.
-    static PAUSES_IN: Cell<u32> = const { Cell::new(0) };
+    static PAUSES_IN: Cell<u32> = const { Cell::new(NEW) };
 }
+/// The process whose next thread pauses in its first allocation.
+static NEXT_PAUSES: AtomicU32 = AtomicU32::new(0);
 static IS_PAUSED: AtomicBool = AtomicBool::new(false);
 static IS_RESUMED: AtomicBool = AtomicBool::new(false);
 
 // SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Pausing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let left = PAUSES_IN.get();
+        let left = match PAUSES_IN.get() {
+            NEW => u32::from(NEXT_PAUSES.swap(0, Ordering::SeqCst) == std::process::id()),
+            left => left,
+        };
         PAUSES_IN.set(left.saturating_sub(1));
         if left == 1 {
             IS_PAUSED.store(true, Ordering::SeqCst);
@@ -438,36 +459,66 @@ const USES: [Use; 9] = [
 /// one after the other, while the process forks.
 #[test]
 fn no_lock_of_the_parent_blocks_a_child() {
+    let _alone = PAUSING.lock().unwrap_or_else(PoisonError::into_inner);
     for (name, other) in USES {
         for nth in 1.. {
             let timers = Timers::builder().bases(2).start().unwrap();
-            IS_PAUSED.store(false, Ordering::SeqCst);
-            IS_RESUMED.store(false, Ordering::SeqCst);
-            let forked = std::thread::scope(|s| {
-                let pausing = s.spawn(|| {
-                    PAUSES_IN.set(nth);
-                    other(&timers);
-                    PAUSES_IN.replace(0) == 0
-                });
-                wait_until("it pauses or ends", || {
-                    IS_PAUSED.load(Ordering::SeqCst) || pausing.is_finished()
-                });
-                let mut mine = Some(timers.clone());
-                let forked = catch_unwind(AssertUnwindSafe(|| {
-                    in_child(|| {
-                        let timers = mine.take().expect("the child has a copy");
-                        USES.iter().for_each(|(_, used)| used(&timers));
-                    });
-                }));
-                IS_RESUMED.store(true, Ordering::SeqCst);
-                let has_paused = pausing.join().unwrap();
-                assert!(forked.is_ok(), "a child hangs: allocation {nth} of {name}");
-                has_paused
+            let mut mine = Some(timers.clone());
+            let pausing = move || {
+                PAUSES_IN.set(nth);
+                other(&timers);
+                PAUSES_IN.replace(0) == 0
+            };
+            let has_paused = fork_while(pausing, || {
+                let timers = mine.take().expect("the child has a copy");
+                USES.iter().for_each(|(_, used)| used(&timers));
             });
-            if !forked {
+            if !has_paused {
                 println!("{name}: {} allocations", nth - 1);
                 break;
             }
         }
     }
+}
+
+/// Goal: K4 (locks at a fork), for the locks that `std` holds while it starts a thread. Method: a
+/// new thread pauses in its first allocation. With 12 threads or more that is under the lock of the
+/// tree of all threads, when a node of the tree is full.
+#[test]
+fn a_thread_that_begins_does_not_block_a_child() {
+    let _alone = PAUSING.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        let rounds = || {
+            for _ in 0..24 {
+                s.spawn(|| {
+                    while !done.load(Ordering::SeqCst) {
+                        std::thread::sleep(MS);
+                    }
+                });
+                NEXT_PAUSES.store(std::process::id(), Ordering::SeqCst);
+                fork_while(|| true, uses_its_own);
+            }
+        };
+        let forked = catch_unwind(AssertUnwindSafe(rounds));
+        done.store(true, Ordering::SeqCst);
+        assert!(forked.is_ok(), "a child hangs");
+    });
+}
+
+/// Held by the test whose thread pauses.
+static PAUSING: Mutex<()> = Mutex::new(());
+
+/// Forks a child, which runs `child`, when a new thread has paused or ended in `pausing`. Returns
+/// what that returned.
+fn fork_while(pausing: impl FnOnce() -> bool + Send + 'static, child: impl FnOnce()) -> bool {
+    IS_PAUSED.store(false, Ordering::SeqCst);
+    IS_RESUMED.store(false, Ordering::SeqCst);
+    let pausing = std::thread::spawn(pausing);
+    wait_until("it pauses or ends", || IS_PAUSED.load(Ordering::SeqCst) || pausing.is_finished());
+    let forked = catch_unwind(AssertUnwindSafe(|| in_child(child)));
+    IS_RESUMED.store(true, Ordering::SeqCst);
+    let has_paused = pausing.join().unwrap();
+    assert!(forked.is_ok(), "a child hangs");
+    has_paused
 }

@@ -49,12 +49,12 @@ static void child(tickless_timers_t *timers, tickless_timers_t *in_virtual_time,
   CHECK(found == TICKLESS_CANCEL_IDLE);
   OK(tickless_timers_stats(timers, TICKLESS_ALL_BASES, &stats));
   CHECK(stats.bases == 0);
-  IS(TICKLESS_BUSY, tickless_timers_stop(timers));
+  /* Timers of the parent do not keep their set busy here, and can be destroyed afterwards. */
+  OK(tickless_timers_stop(timers));
   sleep_ms(5);
   CHECK(before == atomic_load(&beats));
   OK(tickless_periodic_destroy(heart));
   OK(tickless_timer_destroy(timer));
-  OK(tickless_timers_stop(timers));
   /* The child starts timers of its own. */
   tickless_options_t one = {.size = sizeof one, .bases = 1};
   OK(tickless_timers_start(&one, &timers));

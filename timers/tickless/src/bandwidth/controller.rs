@@ -17,6 +17,7 @@
 use super::plan::{Plan, crowd_slack};
 use crate::hrtimer::HrTimer;
 use crate::periodic::Periodic;
+use crate::platform::fork::OfProcess;
 use crate::platform::locked::locked;
 use crate::timer::fired::Fired;
 use crate::timers::Timers;
@@ -44,7 +45,7 @@ pub(super) struct Controller {
     release: HrTimer,
     most: u64,
     permits: OwnLine<Permits<AtomicU64>>,
-    state: Mutex<State>,
+    state: OfProcess<Mutex<State>>,
 }
 
 /// Keeps a value on cache lines that it shares with no other data: 128 bytes, because some CPUs
@@ -143,12 +144,12 @@ impl Controller {
                 }),
                 most: plan.settings.most(),
                 permits: OwnLine(Permits::closed()),
-                state: Mutex::new(State {
+                state: OfProcess::new(Mutex::new(State {
                     group,
                     waiting: HashMap::new(),
                     is_active: false,
                     is_closed: false,
-                }),
+                })),
             }
         }))
     }

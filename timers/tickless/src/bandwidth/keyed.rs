@@ -14,6 +14,7 @@
 use super::controller::{Begin, Controller};
 use super::limiter::{AcquireError, Limiter, refusal};
 use super::plan::{BandwidthBuilder, Plan};
+use crate::platform::fork::OfProcess;
 use crate::timers::Timers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -56,7 +57,7 @@ struct Inner<K> {
     timers: Timers,
     plan: Plan,
     hasher: RandomState,
-    shards: Box<[RwLock<Shard<K>>]>,
+    shards: OfProcess<Box<[RwLock<Shard<K>>]>>,
 }
 
 struct Shard<K> {
@@ -106,7 +107,7 @@ impl BandwidthBuilder<Limiter> {
             return Err(BandwidthError::NoTimers);
         }
         let shard = || RwLock::new(Shard { keys: HashTable::new(), sweep_at: SWEEP_MIN });
-        let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
+        let shards = OfProcess::new(std::iter::repeat_with(shard).take(SHARDS).collect());
         let hasher = RandomState::new();
         let inner = Inner { timers: self.timers, plan: self.plan, hasher, shards };
         Ok(KeyedLimiter { inner: Arc::new(inner) })

@@ -5,13 +5,15 @@
 //! own copy of each global of the library.
 //!
 //! The C library runs a handler in each child, which increments a global count: checking it costs
-//! one load.
+//! one load. The child of a `_Fork`, a `vfork` or a bare system call is not counted. Such a child is
+//! only allowed to call `exec` or `_exit`.
 
 use crate::platform::relax::relax;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Incremented in every forked child, so that it differs from its value in the parent.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -26,22 +28,8 @@ pub struct Process {
 }
 
 impl Process {
+    /// The calling process.
     pub fn this() -> Process {
-        // Not a `Once`: a child that is forked while another thread runs the closure would wait
-        // forever. If two threads both register the handler, each child increments the count twice,
-        // which does no harm.
-        static COUNTED: AtomicBool = AtomicBool::new(false);
-        // Acquire: pairs with the Release below, so the handler is registered before this returns.
-        if !COUNTED.load(Ordering::Acquire) {
-            // SAFETY: `in_child` is a function of this program, and only increments an atomic,
-            // which a child is allowed to do between fork and exec. Registration fails only for
-            // lack of memory; children are then not detected.
-            #[cfg(linux_platform)]
-            unsafe {
-                libc::pthread_atfork(None, None, Some(in_child));
-            }
-            COUNTED.store(true, Ordering::Release);
-        }
         Process { generation: GENERATION.load(Ordering::Relaxed), current: &GENERATION }
     }
 
@@ -53,9 +41,62 @@ impl Process {
     }
 }
 
+/// Returns whether this process was forked since the library was loaded.
 #[cfg(linux_platform)]
-extern "C" fn in_child() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
+pub fn is_child() -> bool {
+    GENERATION.load(Ordering::Relaxed) != 0
+}
+
+/// Counts forks from the loading of the library on, not from its first use: a child that is the
+/// first to use it has inherited locks of the standard library, too. The number in the section's
+/// name is a priority: this runs before the constructors of C++.
+#[cfg(linux_platform)]
+#[used]
+#[unsafe(link_section = ".init_array.00099")]
+static WHEN_LOADED: extern "C" fn() = count_forks;
+
+#[cfg(linux_platform)]
+extern "C" fn count_forks() {
+    extern "C" fn in_child() {
+        GENERATION.fetch_add(1, Ordering::Relaxed);
+    }
+    // SAFETY: `in_child` is a function of this program, and only increments an atomic, which a
+    // child is allowed to do between fork and exec. Registration fails only for lack of memory;
+    // children are then not detected.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    }
+}
+
+/// A value that only the process that made it drops. A forked child leaks it, because another thread
+/// of the parent has perhaps left it half changed.
+#[derive(Debug)]
+pub struct OfProcess<T> {
+    process: Process,
+    value: ManuallyDrop<T>,
+}
+
+impl<T> OfProcess<T> {
+    pub fn new(value: T) -> OfProcess<T> {
+        OfProcess { process: Process::this(), value: ManuallyDrop::new(value) }
+    }
+}
+
+impl<T> Deref for OfProcess<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if self.process.is_this() {
+            // SAFETY: nothing uses the value afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
 }
 
 /// A lock around a value that each process has once. In a forked child it is free and holds a

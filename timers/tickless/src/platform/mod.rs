@@ -39,6 +39,7 @@ pub mod relax;
 pub mod runtime;
 #[cfg(linux_platform)]
 pub mod system_clock;
+mod thread;
 pub mod time_base;
 #[cfg_attr(feature = "policy", expect(missing_docs, reason = "only studies see it"))]
 pub mod try_lock;

@@ -14,12 +14,12 @@
 //! The flags are bits of one word. So a thread that clears `WAKING` after the caller has set
 //! `WAITED` also sees that it was asked to end.
 
+use crate::platform::thread::Thread;
 use crate::platform::wait;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 use tickless_core::time::Ns;
 
 /// The thread runs wakers.
@@ -30,7 +30,7 @@ const WAITED: u32 = 4;
 
 #[derive(Debug)]
 pub struct Worker {
-    thread: JoinHandle<()>,
+    thread: Thread,
     stage: Arc<Stage>,
 }
 
@@ -46,17 +46,12 @@ thread_local! {
 impl Worker {
     pub fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<Worker> {
         let (stage, body) = staged(body);
-        Ok(Worker { thread: Builder::new().name(name).spawn(body)?, stage })
+        Ok(Worker { thread: Thread::spawn(name, body)?, stage })
     }
 
-    /// Starts an unnamed thread. Panics if the system refuses it, as `std::thread::spawn` does.
-    pub fn start(body: impl FnOnce() + Send + 'static) -> Worker {
-        let (stage, body) = staged(body);
-        Worker { thread: std::thread::spawn(body), stage }
-    }
-
+    /// Returns whether this is called by the worker's body.
     pub fn is_this_thread(&self) -> bool {
-        self.thread.thread().id() == std::thread::current().id()
+        STAGE.get() == Arc::as_ptr(&self.stage)
     }
 
     /// Waits until the thread, which was asked to end before, has ended or is running wakers.
@@ -69,7 +64,7 @@ impl Worker {
             stage = self.stage.0.load(Ordering::Acquire);
         }
         if stage & ENDED != 0 {
-            let _ = self.thread.join();
+            self.thread.join();
         }
     }
 }

@@ -152,7 +152,7 @@ impl VirtualTime {
         self.refuse_in_child();
         let stop = Arc::new(AtomicBool::new(false));
         let (time, stopped) = (self.clone(), Arc::clone(&stop));
-        let thread = Worker::start(move || {
+        let thread = Worker::spawn("tickless-v".into(), move || {
             let mut state = time.inner.work.state();
             while !stopped.load(Ordering::Relaxed) {
                 let fired;
@@ -162,7 +162,8 @@ impl VirtualTime {
                 }
             }
         });
-        AutoAdvance { time: self.clone(), stop, thread: Some(thread) }
+        assert!(thread.is_ok(), "the system refuses a thread: {thread:?}");
+        AutoAdvance { time: self.clone(), stop, thread: thread.ok() }
     }
 
     /// If no thread is busy, advances the clock to the next expiry and fires the timers that are

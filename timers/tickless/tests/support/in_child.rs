@@ -4,48 +4,19 @@ use crate::support::PATIENCE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// What a child exits with in which `std` cannot start threads.
-const NO_THREADS: i32 = 77;
-
-/// Runs `body` in a forked child, which must exit in time.
-///
-/// `std` holds a lock while a thread of its starts or ends. A child that was forked at that time
-/// can never start a thread, whatever the library does; another one is forked in its place.
+/// Runs `body` in a forked child, which must exit in time. `std` can start no threads there, because
+/// another thread perhaps held its lock of all threads.
 pub fn in_child(body: impl FnOnce()) {
-    for _ in 0..10 {
-        // SAFETY: the child only runs `body`, which prints nothing, and exits without running any
-        // code of the test harness.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let status = if !std_starts_threads() {
-                NO_THREADS
-            } else {
-                i32::from(catch_unwind(AssertUnwindSafe(body)).is_err())
-            };
-            // SAFETY: ends the process immediately.
-            unsafe { libc::_exit(status) }
-        }
-        assert!(pid > 0, "a child can be made");
-        let status = wait_for(pid);
-        if !(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == NO_THREADS) {
-            assert_eq!(status, 0, "the child failed");
-            return;
-        }
+    // SAFETY: the child only runs `body`, which prints nothing, and exits without running any code
+    // of the test harness.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let status = i32::from(catch_unwind(AssertUnwindSafe(body)).is_err());
+        // SAFETY: ends the process immediately.
+        unsafe { libc::_exit(status) }
     }
-    panic!("ten children could not start a thread");
-}
-
-/// Returns whether a thread starts and ends in this process.
-fn std_starts_threads() -> bool {
-    let probe = std::thread::spawn(|| {});
-    let begun = Instant::now();
-    while !probe.is_finished() {
-        if begun.elapsed() > Duration::from_secs(3) {
-            return false;
-        }
-        std::thread::sleep(Duration::from_micros(50));
-    }
-    probe.join().is_ok()
+    assert!(pid > 0, "a child can be made");
+    assert_eq!(wait_for(pid), 0, "the child failed");
 }
 
 fn wait_for(child: libc::pid_t) -> libc::c_int {

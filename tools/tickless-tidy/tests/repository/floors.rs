@@ -41,7 +41,7 @@ pub const CRATES: &[Floors] = &[
             "bias chance clock_error driver locked relax runtime time_base wait",
             "try_lock wakeup",
             "cpu fork system_clock membarrier",
-            "counter lock manual_clock per_process portable",
+            "counter lock manual_clock per_process portable thread",
             "comparison expirer worker",
             "clock",
             "device",
