@@ -4,6 +4,7 @@
 //! program ends without a panic: a reader such as `head` has perhaps read enough.
 
 use crate::command::{self, Command as _, Exit, Failure, complain};
+use crate::manual::{CompletionsArgs, ManArgs};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use tickless_trace::record;
@@ -32,12 +33,16 @@ macro_rules! commands {
         #[derive(Debug, Subcommand)]
         enum Command {
             $($name($args),)*
+            Completions(CompletionsArgs),
+            Man(ManArgs),
         }
 
         impl command::Command for Command {
             fn run(&self) -> Result<Exit, Failure> {
                 match self {
                     $(Command::$name(args) => args.run(),)*
+                    Command::Completions(args) => args.run(Cli::command()),
+                    Command::Man(args) => args.run(Cli::command()),
                 }
             }
         }
@@ -60,12 +65,6 @@ commands! {
     Project(crate::project::ProjectArgs),
     Fleet(crate::fleet::FleetArgs),
     Sweep(crate::sweep::SweepArgs),
-    Completions(crate::manual::CompletionsArgs),
-    Man(crate::manual::ManArgs),
-}
-
-pub fn description() -> clap::Command {
-    Cli::command()
 }
 
 /// Runs the program. A recording starts the program once more, as the watcher that removes what a

@@ -10,8 +10,9 @@ use console::Style;
 use std::io::{self, Write};
 use std::time::Duration;
 use tickless_lab::doctor::gather::{GatherOptions, gather};
-use tickless_lab::doctor::{Check, Finding, Verdict, checks, judge};
+use tickless_lab::doctor::{Check, Finding, Verdict, judge};
 use tickless_lab::measure::{disturbance, machine};
+use tickless_lab::studies::checks;
 use tickless_lab::text::figure;
 
 /// Find needless costs of this machine's timers, and what to do about them

@@ -1,7 +1,6 @@
 //! Generates shell completions and man pages from clap's description of the command line.
 
-use crate::cli;
-use crate::command::{Command, Exit, Failure};
+use crate::command::{Exit, Failure};
 use crate::output::print_with;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -35,9 +34,9 @@ pub struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-impl Command for CompletionsArgs {
-    fn run(&self) -> Result<Exit, Failure> {
-        let mut program = cli::description();
+impl CompletionsArgs {
+    /// `program` is the description of the command line.
+    pub fn run(&self, mut program: clap::Command) -> Result<Exit, Failure> {
         let name = program.get_name().to_string();
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut program, name, &mut script);
@@ -46,10 +45,11 @@ impl Command for CompletionsArgs {
     }
 }
 
-impl Command for ManArgs {
-    fn run(&self) -> Result<Exit, Failure> {
+impl ManArgs {
+    /// `program` is the description of the command line.
+    pub fn run(&self, program: clap::Command) -> Result<Exit, Failure> {
         // Disable clap's `help` command, which would get a man page for each command.
-        let mut program = cli::description().disable_help_subcommand(true);
+        let mut program = program.disable_help_subcommand(true);
         // This gives each command its full name, such as `tickless-replay`.
         program.build();
         match (&self.dir, &self.command) {

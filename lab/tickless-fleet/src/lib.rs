@@ -10,6 +10,7 @@
 #![allow(missing_docs)]
 
 pub mod campaign;
+pub mod clock;
 pub mod fleet;
 pub mod perform;
 pub mod project;

@@ -6,7 +6,8 @@
 //! does not affect other cells.
 
 use crate::campaign::{Cell, Key, Kind, Plan, StudyName};
-use crate::project::{Clock, Request, project};
+use crate::clock::Clock;
+use crate::project::{Request, project};
 use crate::row::{Figure, Outcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::Settings;

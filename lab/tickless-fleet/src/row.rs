@@ -3,7 +3,7 @@
 //! All rows have the same columns, for every kind of cell. A column that does not apply to a cell
 //! is empty. `docs/book/src/json.md` lists the columns with types and units.
 
-use crate::campaign::{Cell, Key};
+use crate::campaign::cell::{Cell, Key};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -8,11 +8,10 @@
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::error::Error;
+use tickless_lab::effort::Effort;
 use tickless_lab::progress::Hidden;
 use tickless_lab::report::draw;
-use tickless_lab::studies::{
-    Cell, Effort, Request, Study, World, cancel, clock, phase, rearm, schedule,
-};
+use tickless_lab::studies::{Cell, Request, Study, World, cancel, clock, phase, rearm, schedule};
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;
 

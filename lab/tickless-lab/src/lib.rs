@@ -5,10 +5,10 @@
 //! | [`measure`] | measuring on this machine |
 //! | [`latency`] | how late threads and timers wake |
 //! | [`studies`] | comparisons of each mechanism with what it replaced, live and simulated |
-//! | [`machines`] | this host as a simulated machine, and a comparison of both |
+//! | [`machines`], [`validate`] | this host as a simulated machine, and a comparison of both |
 //! | [`doctor`] | which of five known timer problems this machine has, and what to do |
 //! | [`report`] | all studies on one page |
-//! | [`progress`] | the progress of a measurement |
+//! | [`effort`], [`progress`] | how long a measurement may take, and how far it is |
 //! | [`input`], [`output`] | files that a user names, and files that are written whole |
 //! | [`interrupt`] | clean-up when a signal ends the program |
 //! | [`text`] | formatting of figures |
@@ -16,6 +16,8 @@
 #![allow(missing_docs, reason = "an internal crate: most names say what they are")]
 
 pub mod doctor;
+pub mod effort;
+mod error;
 pub mod input;
 pub mod interrupt;
 pub mod latency;
@@ -26,5 +28,6 @@ pub mod progress;
 pub mod report;
 pub mod studies;
 pub mod text;
+pub mod validate;
 
-pub use measure::LabError;
+pub use error::LabError;

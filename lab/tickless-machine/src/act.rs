@@ -2,12 +2,10 @@
 //! waits until no other CPU has an earlier action, and handles the interrupts that are due.
 
 use crate::coherence::{Access, Found};
-use crate::cpu_state::{Mode, Waited};
-use crate::engine::clock;
+use crate::cpu_state::{Mode, Vector, Waited};
 use crate::fiber;
-use crate::irq::deliver;
 use crate::machine_state::{
-    Delay, LineSharing, MachineState, WordSlot, with, with_cpu, with_running,
+    Delay, Handler, LineSharing, MachineState, WordSlot, with, with_cpu, with_running,
 };
 use crate::ps::Ps;
 use tickless_core::time::CpuId;
@@ -67,6 +65,7 @@ pub(crate) fn suspend() {
 /// that the CPU has waited. The CPU is parked until another CPU writes a cache line that the loop
 /// has read, or an interrupt is due.
 pub(crate) fn relax_for(sum: fn(&mut Waited) -> &mut Ps) {
+    let clock = || with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO);
     let begun = clock();
     let parked = act(Ps::ZERO, |machine, cpu| {
         machine.count(cpu);
@@ -114,4 +113,44 @@ pub(crate) fn check_locks(is_broken: impl Fn(u32) -> bool, rule: &'static str) {
             machine.broken_rule.get_or_insert(rule);
         }
     });
+}
+
+impl MachineState {
+    fn begin_interrupt(&mut self, cpu: usize) -> Option<(Vector, Option<Handler>)> {
+        let state = &mut self.cpus[cpu];
+        if !state.is_interrupted() {
+            return None;
+        }
+        let (at, vector) = state.inbox.take()?;
+        state.clock = state.clock.max(at) + self.costs.irq.entry;
+        state.masked += 1;
+        state.handlers += 1;
+        self.inside += 1;
+        self.count(cpu);
+        Some((vector, self.handler.clone()))
+    }
+
+    fn end_interrupt(&mut self, cpu: usize) {
+        self.inside = self.inside.saturating_sub(1);
+        let state = &mut self.cpus[cpu];
+        state.clock += self.costs.irq.exit;
+        state.handlers = state.handlers.saturating_sub(1);
+        state.masked = state.masked.saturating_sub(1);
+    }
+}
+
+/// Runs the interrupt handler for every interrupt that is due on the running CPU, and returns to
+/// its program. Without a handler, the interrupts are discarded.
+pub(crate) fn deliver() {
+    let mut handled = false;
+    while let Some((vector, handler)) = with_running(MachineState::begin_interrupt).flatten() {
+        if let Some(handler) = handler {
+            handler(vector);
+            handled = true;
+        }
+        with_running(MachineState::end_interrupt);
+    }
+    if handled && let Some(hook) = with(|machine| machine.on_return.clone()).flatten() {
+        hook();
+    }
 }

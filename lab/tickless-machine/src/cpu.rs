@@ -2,10 +2,10 @@
 
 use crate::act::{self, act};
 use crate::cpu_state::{Mode, Segment};
-use crate::engine::clock;
 use crate::fiber;
-use crate::machine_state::{MachineState, with_running};
+use crate::machine_state::{MachineState, with, with_cpu, with_running};
 use crate::ps::Ps;
+use tickless_core::time::CpuId;
 
 pub use crate::cpu_state::Waited;
 
@@ -108,4 +108,41 @@ pub fn wait_until(at: Ps) {
     while act(Ps::NEVER, begin_wait) == Some(true) {
         act::suspend();
     }
+}
+
+/// Advances the running CPU's clock by the duration of a short computation. Unlike
+/// [`work`], it cannot be interrupted, and the other threads of the core do
+/// not slow it down.
+pub fn charge(amount: Ps) {
+    with_cpu(|cpu| cpu.clock += amount);
+}
+
+/// The running CPU's next access needs what its latest one has loaded, for example because the
+/// loaded number is an address: the CPU cannot request the next line before the latest has arrived.
+pub fn depend() {
+    with_cpu(|cpu| cpu.miss = None);
+}
+
+/// Returns the time for which a critical section of the timer code computes, as the machine's file
+/// states it. It excludes the section's memory accesses. Zero outside a machine.
+pub fn section() -> Ps {
+    with(|machine| machine.costs.section).unwrap_or(Ps::ZERO)
+}
+
+pub fn clock() -> Ps {
+    with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO)
+}
+
+pub fn waited() -> Waited {
+    with_cpu(|cpu| cpu.waited).unwrap_or_default()
+}
+
+/// Returns how often accesses of the running CPU have moved a cache line from another core's cache,
+/// or taken away another core's copy.
+pub fn lines_moved() -> u64 {
+    with_cpu(|cpu| cpu.lines_moved).unwrap_or(0)
+}
+
+pub fn here() -> CpuId {
+    CpuId(with(|machine| machine.running).flatten().unwrap_or(0) as u16)
 }

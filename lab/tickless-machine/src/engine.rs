@@ -209,43 +209,6 @@ pub fn flush_caches() {
     with(|machine| machine.lines.flush_all());
 }
 
-/// Advances the running CPU's clock by the duration of a short computation. Unlike
-/// [`cpu::work`](crate::cpu::work), it cannot be interrupted, and the other threads of the core do
-/// not slow it down.
-pub fn charge(amount: Ps) {
-    with_cpu(|cpu| cpu.clock += amount);
-}
-
-/// The running CPU's next access needs what its latest one has loaded, for example because the
-/// loaded number is an address: the CPU cannot request the next line before the latest has arrived.
-pub fn depend() {
-    with_cpu(|cpu| cpu.miss = None);
-}
-
-/// Returns the time for which a critical section of the timer code computes, as the machine's file
-/// states it. It excludes the section's memory accesses. Zero outside a machine.
-pub fn section() -> Ps {
-    with(|machine| machine.costs.section).unwrap_or(Ps::ZERO)
-}
-
-pub fn clock() -> Ps {
-    with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO)
-}
-
-pub fn waited() -> crate::cpu::Waited {
-    with_cpu(|cpu| cpu.waited).unwrap_or_default()
-}
-
-/// Returns how often accesses of the running CPU have moved a cache line from another core's cache,
-/// or taken away another core's copy.
-pub fn lines_moved() -> u64 {
-    with_cpu(|cpu| cpu.lines_moved).unwrap_or(0)
-}
-
-pub fn here() -> CpuId {
-    CpuId(with(|machine| machine.running).flatten().unwrap_or(0) as u16)
-}
-
 /// Makes [`Machine::run`] return when the running CPU is suspended next.
 pub fn stop() {
     with(|machine| machine.stopping = true);

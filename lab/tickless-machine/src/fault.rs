@@ -1,7 +1,7 @@
 //! Faults that a test injects: late, lost and slow interrupts, CPUs that are stopped, a clock that
 //! stops or jumps, suspends.
 
-use crate::irq::Vector;
+use crate::cpu_state::Vector;
 use tickless_core::time::Ns;
 
 pub trait Faults {

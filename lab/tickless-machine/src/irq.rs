@@ -5,9 +5,10 @@
 //! an interrupt takes the sender time too, and the interrupt arrives later, depending on the
 //! distance.
 
-use crate::act::act;
+use crate::act::{act, deliver};
+use crate::cpu::charge;
 use crate::cpu_state::Mode;
-use crate::machine_state::{Handler, MachineState, with, with_cpu, with_running};
+use crate::machine_state::{MachineState, with_cpu, with_running};
 use crate::ps::Ps;
 use crate::topology::Distance;
 use tickless_core::time::{CpuId, Ns};
@@ -48,7 +49,7 @@ pub fn send(to: CpuId, vector: Vector) {
 /// one has answered. `fixed` is the time of the call itself; `each` is the caller's time for each
 /// interrupted CPU. Each of those spends the time for the entry and the exit of an interrupt.
 pub fn barrier(fixed: Ps, each: Ps) {
-    crate::engine::charge(fixed);
+    charge(fixed);
     let targets = with_running(|machine, cpu| {
         let runs = |other: &usize| {
             let mode = machine.cpus[*other].mode;
@@ -58,7 +59,7 @@ pub fn barrier(fixed: Ps, each: Ps) {
     });
     for &target in targets.iter().flatten() {
         send(CpuId(target as u16), Vector::Barrier);
-        crate::engine::charge(each);
+        charge(each);
     }
     with_running(|machine, cpu| {
         let costs = machine.costs.irq;
@@ -91,44 +92,4 @@ pub(crate) fn enable_briefly() {
     let masked = with_cpu(|cpu| std::mem::take(&mut cpu.masked)).unwrap_or(0);
     deliver();
     with_cpu(|cpu| cpu.masked = masked);
-}
-
-impl MachineState {
-    fn begin_interrupt(&mut self, cpu: usize) -> Option<(Vector, Option<Handler>)> {
-        let state = &mut self.cpus[cpu];
-        if !state.is_interrupted() {
-            return None;
-        }
-        let (at, vector) = state.inbox.take()?;
-        state.clock = state.clock.max(at) + self.costs.irq.entry;
-        state.masked += 1;
-        state.handlers += 1;
-        self.inside += 1;
-        self.count(cpu);
-        Some((vector, self.handler.clone()))
-    }
-
-    fn end_interrupt(&mut self, cpu: usize) {
-        self.inside = self.inside.saturating_sub(1);
-        let state = &mut self.cpus[cpu];
-        state.clock += self.costs.irq.exit;
-        state.handlers = state.handlers.saturating_sub(1);
-        state.masked = state.masked.saturating_sub(1);
-    }
-}
-
-/// Runs the interrupt handler for every interrupt that is due on the running CPU, and returns to
-/// its program. Without a handler, the interrupts are discarded.
-pub(crate) fn deliver() {
-    let mut handled = false;
-    while let Some((vector, handler)) = with_running(MachineState::begin_interrupt).flatten() {
-        if let Some(handler) = handler {
-            handler(vector);
-            handled = true;
-        }
-        with_running(MachineState::end_interrupt);
-    }
-    if handled && let Some(hook) = with(|machine| machine.on_return.clone()).flatten() {
-        hook();
-    }
 }

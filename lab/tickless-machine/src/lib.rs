@@ -12,7 +12,7 @@
 //! | `cpu`, `device`, `irq` | the functions that programs on the machine call |
 //! | `shared_clock`, `counter_clock` | a clock that all CPUs share; one over the CPU's counter |
 //! | `platform` | what the timer library needs from a platform, on the simulated machine |
-//! | `spec`, `prices`, `size` | machine files, each number with its source; other numbers of CPUs |
+//! | `spec`, `size` | machine files, each number with its source; other numbers of CPUs |
 //! | `validate` | scenes that also run on real CPUs, to compare the model with |
 
 #![allow(missing_docs, reason = "an internal crate: most names say what they are")]
@@ -36,7 +36,6 @@ pub mod os;
 #[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 pub mod platform;
 mod power;
-mod prices;
 pub mod ps;
 pub mod random;
 pub mod shared_clock;

@@ -8,8 +8,8 @@
 
 use crate::act::{self, access};
 use crate::coherence::Access;
+use crate::cpu;
 use crate::device;
-use crate::engine;
 use crate::irq::{self, Masked, Vector};
 use crate::machine_state::{LineSharing, MachineState, WordSlot, with, with_cpu};
 use std::ops::{Deref, DerefMut};
@@ -38,14 +38,14 @@ unsafe impl Platform for Sim {
     }
 
     fn here(&self) -> CpuId {
-        engine::here()
+        cpu::here()
     }
 
     /// Programs the timer device of the running CPU. If `cpu` is another CPU, only returns that the
     /// caller must interrupt it, so that it programs its own device.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         act::check_locks(|locks| locks != 1, "a device is programmed without its base's lock");
-        if cpu != engine::here() {
+        if cpu != cpu::here() {
             return Rearm::Kick(cpu);
         }
         device::program(at);
@@ -170,12 +170,12 @@ impl GuardedLines {
         let lines = lines_of::<T>();
         for (at, line) in self.0.iter().take(lines).enumerate() {
             if at > 0 && at + 1 == lines {
-                engine::depend();
+                cpu::depend();
             }
             access(line, LineSharing::Alone, Access::Read);
             access(line, LineSharing::Alone, Access::Store);
         }
-        engine::charge(engine::section());
+        cpu::charge(cpu::section());
     }
 }
 

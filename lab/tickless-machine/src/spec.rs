@@ -13,7 +13,7 @@
 //! missing number, an unknown key and a number out of range are errors, which name file, line and
 //! key.
 
-use crate::prices::{self, Kind};
+use crate::cost::{self, Costs, Kind};
 use crate::ps::Ps;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -186,9 +186,20 @@ impl Spec {
         }
     }
 
-    pub(crate) fn idle_names(&self) -> Vec<&str> {
+    pub fn costs(&self) -> Costs {
+        Costs::read(&|key| self.value(key), &self.idle_names())
+    }
+
+    /// Returns a required parameter that the machine lacks.
+    fn missing_key(&self) -> Option<String> {
+        let threads = self.value("topology.threads_per_core") as u16;
+        let required = cost::required(threads, &self.idle_names());
+        required.into_iter().find(|key| self.parameter(key).is_none())
+    }
+
+    fn idle_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
-            self.parameters.keys().filter_map(|key| prices::idle_name(key)).collect();
+            self.parameters.keys().filter_map(|key| cost::idle_name(key)).collect();
         names.dedup();
         names
     }
@@ -231,11 +242,11 @@ impl Reader<'_> {
             let at = name.span().start;
             let key = format!("{prefix}.{}", name.get_ref());
             let DeValue::Table(inner) = value.get_ref() else {
-                let known = prices::kind(&key).is_some();
+                let known = cost::kind(&key).is_some();
                 let fault = if known { SpecFault::Shape } else { SpecFault::Unknown };
                 return Err(self.error(at, &key, fault));
             };
-            match prices::kind(&key) {
+            match cost::kind(&key) {
                 Some(kind) => {
                     let parameter = self.parameter(at, &key, inner)?;
                     if let Some(must) = kind.rejects(parameter.value) {
@@ -301,6 +312,9 @@ fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
+/// A second, in nanoseconds. With more, the times of a simulation overflow.
+const AMOUNT_MAX: f64 = 1e9;
+
 impl Kind {
     /// Returns what a value of this kind must be; `None` if `value` is valid.
     fn rejects(self, value: f64) -> Option<&'static str> {
@@ -308,8 +322,12 @@ impl Kind {
             Kind::Count if value < 1.0 || value.fract() != 0.0 || value > 4096.0 => {
                 Some("a whole number from 1 to 4096")
             }
-            Kind::Positive if value <= 0.0 => Some("greater than zero"),
-            Kind::Amount if value < 0.0 => Some("zero or more"),
+            Kind::Positive if value <= 0.0 || value > AMOUNT_MAX => {
+                Some("greater than zero, and at most 10^9")
+            }
+            Kind::Amount if !(0.0..=AMOUNT_MAX).contains(&value) => Some("from 0 to 10^9"),
+            Kind::Part if !(0.0..=1.0).contains(&value) => Some("from 0 to 1"),
+            Kind::Share if value <= 0.0 || value > 1.0 => Some("greater than zero, and at most 1"),
             Kind::Clock if !(0.05..=10.0).contains(&value) => {
                 Some("a clock rate from 0.05 to 10 GHz")
             }

@@ -103,7 +103,8 @@ fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> (Vec<Table>, Stri
         }
     }
     tables.sort_by_key(|table| CASES.iter().rposition(|case| table.case.starts_with(case.0)));
-    let text = report::markdown(&machine, &tables, sample::unit());
+    let unit = sample::unit();
+    let text = report::markdown(&machine, &tables, unit) + &targets::markdown(&tables, unit);
     (tables, text)
 }
 

@@ -1,5 +1,4 @@
 use crate::sample::{Contender, Figure, Outcomes, interleave};
-use crate::targets;
 use std::fmt::Write;
 
 #[derive(Debug)]
@@ -183,5 +182,5 @@ pub fn markdown(machine: &str, tables: &[Table], unit: Figure) -> String {
     for table in tables {
         let _ = write!(text, "\n{}", table.markdown(unit));
     }
-    text + &targets::markdown(tables, unit)
+    text
 }

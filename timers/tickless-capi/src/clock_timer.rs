@@ -5,8 +5,8 @@ use crate::object::{
     Marked, Object, create, destroy, handles, on, optional_result_of, result_of, value,
 };
 use crate::options::unknown;
-use crate::status::{Outcome, Status, write_optional};
-use crate::timer::{CancelFound, cancel_status, cancel_with, started};
+use crate::status::{Outcome, Status, cancel_status, write_optional};
+use crate::timer::{CancelFound, cancel_with, started};
 use crate::timers::{TimerSet, duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;

@@ -4,6 +4,7 @@ use core::cell::RefCell;
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tickless::CancelError;
 
 /// The result of a call. Every value but `TICKLESS_OK` is an error, and after an error nothing has
 /// changed unless the value's description states otherwise; `tickless_error_text` returns a
@@ -182,6 +183,15 @@ pub extern "C" fn tickless_status_name(status: i32) -> *const c_char {
         _ => c"unknown",
     };
     name.as_ptr()
+}
+
+#[cold]
+pub(crate) fn cancel_status(error: CancelError) -> Status {
+    let status = match error {
+        CancelError::NotSingleShot => Status::NotSingleShot,
+        _ => Status::WouldDeadlock,
+    };
+    failure(status, error)
 }
 
 #[cfg(test)]

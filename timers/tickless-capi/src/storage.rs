@@ -6,8 +6,7 @@
 
 use crate::annotate;
 use crate::object::Object;
-use crate::status::{Outcome, Status, failure};
-use crate::timer::cancel_status;
+use crate::status::{Outcome, Status, cancel_status, failure};
 use core::cell::UnsafeCell;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;

@@ -4,7 +4,7 @@ use crate::annotate;
 use crate::fired::{CCallback, Callback, Expiry, window};
 use crate::object::{Object, on, result_of};
 use crate::options::unknown;
-use crate::status::{Outcome, Status, entry, failure, write_optional};
+use crate::status::{Outcome, Status, cancel_status, entry, failure, write_optional};
 use crate::storage::{self, Storage};
 use crate::timers::{TimerSet, duration};
 use core::ffi::c_void;
@@ -389,15 +389,6 @@ pub(crate) unsafe fn cancel_with<'a, O: Object>(
             result.map(drop).map_err(cancel_status)
         })
     }
-}
-
-#[cold]
-pub(crate) fn cancel_status(error: CancelError) -> Status {
-    let status = match error {
-        CancelError::NotSingleShot => Status::NotSingleShot,
-        _ => Status::WouldDeadlock,
-    };
-    failure(status, error)
 }
 
 /// Reports whether the timer is armed. The answer can be out of date at once, because other threads

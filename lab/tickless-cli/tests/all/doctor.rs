@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use tickless_lab::doctor::checks;
+use tickless_lab::studies::checks;
 
 fn findings(document: &Value) -> &[Value] {
     document.as_array().unwrap()

@@ -1,8 +1,10 @@
 //! The content of a campaign's file, a TOML file that requests many computations. The keys are
 //! described in docs/book/src/fleet.md.
 
-use super::{CampaignError, Kind, Numbers, StudyName};
-use crate::project::Clock;
+use super::cell::{Kind, StudyName};
+use super::error::CampaignError;
+use super::numbers::Numbers;
+use crate::clock::Clock;
 use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;

@@ -1,7 +1,7 @@
 //! One cell of a campaign (one computation of the many that the campaign's file requests), and the
 //! key under which its results are stored.
 
-use crate::project::Clock;
+use crate::clock::Clock;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher24};

@@ -6,20 +6,13 @@
 //! cells takes as little memory as one of ten.
 
 mod axes;
-mod cell;
+pub(crate) mod cell;
+mod error;
 mod numbers;
 mod plan;
 
 pub use axes::{Axes, Campaign};
 pub use cell::{Cell, Key, Kind, StudyName};
+pub use error::CampaignError;
 pub use numbers::Numbers;
 pub use plan::{Plan, VERSION};
-
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{file}{}: {what}", line.map_or_else(String::new, |line| format!(":{line}")))]
-pub struct CampaignError {
-    pub file: String,
-    /// The line, counted from 1; `None` if the error concerns the whole file.
-    pub line: Option<usize>,
-    pub what: String,
-}

@@ -1,8 +1,11 @@
 //! A plan: a campaign's file, with the files that its patterns match and the machines that it
 //! names. Returns each cell (each requested computation) by its number.
 
-use super::{Axes, Campaign, CampaignError, Cell, Kind, Numbers, StudyName};
-use crate::project::Clock;
+use super::axes::{Axes, Campaign};
+use super::cell::{Cell, Kind, StudyName};
+use super::error::CampaignError;
+use super::numbers::Numbers;
+use crate::clock::Clock;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

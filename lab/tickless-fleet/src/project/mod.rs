@@ -10,10 +10,9 @@ mod layout;
 mod operations;
 mod perform;
 mod request;
-mod steps;
 
 pub use curve::Projected;
 pub use figures::{Limit, Projection, Shares};
 pub use perform::project;
-pub use request::{Clock, ProjectError, Request};
+pub use request::{ProjectError, Request};
 pub use tickless_trace::replay::Quantiles;

@@ -1,9 +1,9 @@
 //! Runs the operations of a recorded trace on a simulated machine.
 
 use super::figures::{Counts, Projection};
-use super::layout::Layout;
-use super::request::{Clock, ProjectError, Request};
-use super::steps::Step;
+use super::layout::{Layout, Step};
+use super::request::{ProjectError, Request};
+use crate::clock::Clock;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tickless_core::platform::Platform;
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::{DeviceCounts, Limits};
 use tickless_core::time::{CpuId, Ns, Window};
-use tickless_machine::engine::{self, Ended, Machine};
+use tickless_machine::engine::{Ended, Machine};
 use tickless_machine::irq::{self, Vector};
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
@@ -170,7 +170,7 @@ impl Run {
         for step in self.layout.steps(cpu) {
             cpu::wait_until(Ps::from_ns(step.at));
             let masked = irq::mask();
-            let behind = engine::clock().since(Ps::from_ns(step.at));
+            let behind = cpu::clock().since(Ps::from_ns(step.at));
             let spent = Spent::begin();
             self.step(cpu, &step);
             let mut counts = self.counts.borrow_mut();
@@ -197,7 +197,7 @@ impl Run {
         let device = self.device(cpu).since(self.before.borrow()[cpu.index()]);
         let mut counts = self.counts.borrow_mut();
         counts.device = counts.device.plus(device);
-        counts.time += engine::clock() - Ps::from_ns(self.layout.begins);
+        counts.time += cpu::clock() - Ps::from_ns(self.layout.begins);
     }
 
     fn device(&self, cpu: CpuId) -> DeviceCounts {
@@ -252,12 +252,12 @@ impl Run {
 
     /// Cancels a timer, and counts the time for which this CPU waited for other CPUs.
     fn cancel(&self, home: CpuId, slot: u32) {
-        let before = engine::waited();
+        let before = cpu::waited();
         match &self.instance(home, slot).timer {
             Timer::Coarse(timer) => timer.cancel_sync(),
             Timer::Precise(timer) => timer.cancel_sync(),
         };
-        let waited = engine::waited().others - before.others;
+        let waited = cpu::waited().others - before.others;
         self.counts.borrow_mut().cancel_wait += waited;
     }
 
@@ -266,13 +266,13 @@ impl Run {
     }
 
     fn read_clock(&self) {
-        let began = engine::clock();
+        let began = cpu::clock();
         match &self.clock {
             Some(clock) => _ = clock.read(),
             None => _ = platform::now(),
         }
         if self.measured.get() {
-            self.counts.borrow_mut().clock_read += engine::clock() - began;
+            self.counts.borrow_mut().clock_read += cpu::clock() - began;
         }
     }
 
@@ -280,7 +280,7 @@ impl Run {
     fn interrupt(&self, vector: Vector) {
         let spent = Spent::begin();
         self.read_clock();
-        self.bases.expire(engine::here(), |firing| self.fire(firing));
+        self.bases.expire(cpu::here(), |firing| self.fire(firing));
         if self.measured.get() {
             let mut counts = self.counts.borrow_mut();
             counts.interrupts += 1;
@@ -325,11 +325,11 @@ struct Spent {
 
 impl Spent {
     fn begin() -> Spent {
-        Spent { began: engine::clock(), locks: engine::waited().locks }
+        Spent { began: cpu::clock(), locks: cpu::waited().locks }
     }
 
     fn end(self, counts: &mut Counts) {
-        counts.timer_code += engine::clock() - self.began;
-        counts.lock_wait += engine::waited().locks - self.locks;
+        counts.timer_code += cpu::clock() - self.began;
+        counts.lock_wait += cpu::waited().locks - self.locks;
     }
 }

@@ -1,18 +1,8 @@
 //! The request for a projection (a run of a recorded trace on a simulated machine), and its errors.
 
-use serde::{Deserialize, Serialize};
+use crate::clock::Clock;
 use std::io;
 use tickless_trace::replay::ReplayPolicy;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Clock {
-    Tsc,
-    /// One slow counter, shared by all CPUs; every CPU reads it itself.
-    Hpet,
-    /// One slow counter, shared by all CPUs; one CPU at a time reads it, for all that wait.
-    Combined,
-}
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Request {
@@ -40,18 +30,6 @@ pub enum ProjectError {
          fewer seconds"
     )]
     TooLong,
-}
-
-impl Clock {
-    pub const ALL: [Clock; 3] = [Clock::Tsc, Clock::Hpet, Clock::Combined];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Clock::Tsc => "tsc",
-            Clock::Hpet => "hpet",
-            Clock::Combined => "combined",
-        }
-    }
 }
 
 impl Request {

@@ -1,7 +1,8 @@
 //! The folder in which a campaign's results are stored: its plan, its locks, and its *parts*, which
 //! are files of results.
 
-use super::{Shard, SweepError};
+use super::error::SweepError;
+use super::shard::Shard;
 use crate::campaign::{Key, Plan};
 use crate::row::Outcome;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Merges the folders of a campaign's results into one table. Fails if the result of any cell
 //! (single computation) is missing.
 
-use super::folder::Index;
-use super::{Folder, SweepError};
+use super::error::SweepError;
+use super::folder::{Folder, Index};
 use crate::row::Row;
 use std::io::{self, BufWriter};
 use std::path::Path;

@@ -20,6 +20,6 @@ mod shard;
 pub use error::SweepError;
 pub use folder::{Folder, Status};
 pub use merge::{Merged, merge, rows};
-pub use run::{Done, Retry, run};
-pub use session::Session;
+pub use run::{Done, run};
+pub use session::{Retry, Session};
 pub use shard::Shard;

@@ -1,6 +1,9 @@
 //! Computes the cells of a campaign whose results are missing, in parallel on all CPUs.
 
-use super::{Folder, Session, Shard, SweepError};
+use super::error::SweepError;
+use super::folder::Folder;
+use super::session::{Retry, Session};
+use super::shard::Shard;
 use crate::perform::perform;
 use crate::row::Outcome;
 use rayon::ThreadPool;
@@ -10,14 +13,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use tickless_lab::progress::Progress;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Retry {
-    /// Failed cells are not computed again: their error counts as their result.
-    #[default]
-    No,
-    Failed,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Done {

@@ -1,13 +1,22 @@
 //! A session: lists the missing cells of a shard (a share of a campaign's cells), for a caller that
 //! computes them itself and passes the results back.
 
-use super::folder::Index;
-use super::{Folder, Retry, Shard, SweepError};
+use super::error::SweepError;
+use super::folder::{Folder, Index};
+use super::shard::Shard;
 use crate::campaign::{Cell, Key};
 use crate::row::Outcome;
 use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Deref;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Retry {
+    /// Failed cells are not computed again: their error counts as their result.
+    #[default]
+    No,
+    Failed,
+}
 
 /// A shard (a share of a campaign's cells), locked for this process until the session is dropped.
 #[derive(Debug)]

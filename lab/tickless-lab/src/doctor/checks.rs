@@ -7,7 +7,6 @@
 //! whether they wake before their next deadline.
 
 use super::facts::{Facts, Sleeps};
-use crate::studies::STUDIES;
 use crate::text::time;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -36,15 +35,11 @@ pub struct Check {
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
 
-pub fn checks() -> Vec<&'static Check> {
-    STUDIES.iter().flat_map(|study| study.checks).chain(&CHECKS).collect()
+pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
+    checks.iter().map(|check| check.judge(facts)).collect()
 }
 
 impl Check {
-    pub fn named(name: &str) -> Option<&'static Check> {
-        checks().into_iter().find(|check| check.name == name)
-    }
-
     /// Returns whether the check judges a measured time. Other work on the machine disturbs
     /// measured times, but does not change counts.
     fn is_timed(&self) -> bool {
@@ -82,7 +77,7 @@ impl Check {
     }
 }
 
-const CHECKS: [Check; 2] = [SLACK, DEADLINES];
+pub const CHECKS: [Check; 2] = [SLACK, DEADLINES];
 
 const SLACK: Check = Check {
     name: "timer-slack",

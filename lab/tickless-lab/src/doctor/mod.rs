@@ -15,10 +15,5 @@ pub mod checks;
 pub mod facts;
 pub mod gather;
 
-pub use checks::{Check, Finding, Need, Verdict, checks};
-pub(crate) use checks::{Judged, Judgement};
+pub use checks::{CHECKS, Check, Finding, Need, Verdict, judge};
 pub use facts::Facts;
-
-pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
-    checks.iter().map(|check| check.judge(facts)).collect()
-}

@@ -1,7 +1,7 @@
 //! The kernel's own ways to sleep: threads in `clock_nanosleep`, and threads that read a timerfd.
 
 use super::{Plan, Slice, Tally};
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{joined, timed};
 use nix::errno::Errno;
 use nix::sys::time::TimeSpec;

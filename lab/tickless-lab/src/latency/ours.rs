@@ -2,7 +2,7 @@
 //! reads the clock.
 
 use super::{Plan, Sleeper, Slice, Tally};
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{joined, timed};
 use std::sync::mpsc::{self, Sender};
 use std::thread;

@@ -1,7 +1,7 @@
 //! What to measure: threads, interval, end.
 
 use super::Tally;
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure;
 use nix::unistd::gettid;
 use std::fmt;

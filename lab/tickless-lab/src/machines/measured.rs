@@ -1,11 +1,12 @@
 //! Describes this host as a simulated machine. Parameters that a program can measure are measured.
 //! The others keep the values that are assumed in the file of the machine `host`.
 
-use super::{find, micro, real};
-use crate::LabError;
+use super::{micro, real};
+use crate::effort::Effort;
+use crate::error::LabError;
+use crate::machines::find::find;
 use crate::measure::{self, Spread};
 use crate::progress::Progress;
-use crate::studies::Effort;
 use crate::text::figure;
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,9 +1,9 @@
 //! Measures prices of this host on one CPU. A price is the time of an operation, such as a load.
 
-use crate::LabError;
+use crate::effort::Effort;
+use crate::error::LabError;
 use crate::measure::{Spread, interleave, stay_on};
 use crate::progress::Hidden;
-use crate::studies::Effort;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

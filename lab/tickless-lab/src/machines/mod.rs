@@ -1,29 +1,8 @@
-//! The simulated machines: finds them by name, describes this host as one of them, and checks how
-//! well the simulation predicts this host.
+//! The simulated machines: finds them by name, and describes this host as one of them.
 
+mod find;
 pub mod measured;
 mod micro;
-mod real;
-pub mod validate;
+pub(crate) mod real;
 
-use crate::{LabError, input};
-use std::path::Path;
-use tickless_machine::machines::{self, FILES};
-use tickless_machine::spec::Spec;
-
-/// Returns the machine of this name. If no machine has the name and it contains a dot or a slash,
-/// reads the machine from the file of that name.
-pub fn find(name: &str) -> Result<Spec, LabError> {
-    let wrong = |what| LabError::Request { what };
-    if let Some(spec) = machines::named(name) {
-        return spec.map_err(|error| wrong(error.to_string()));
-    }
-    if !name.contains(['.', '/']) {
-        let names: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
-        let names = names.join(", ");
-        return Err(wrong(format!("there is no machine {name}; there are {names}, and files")));
-    }
-    let text = input::read_text(Path::new(name))
-        .map_err(|error| wrong(format!("{name} cannot be read ({error}); name another file")))?;
-    Spec::parse(name, &text).map_err(|error| wrong(error.to_string()))
-}
+pub use find::find;

@@ -1,7 +1,7 @@
 //! Plays the scenes of the machine crate on real CPUs. A scene is a small program whose steps are
 //! timed; the same code also runs on simulated CPUs, with simulated atomics.
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{interleave, joined, stay_on};
 use crate::progress::Progress;
 use nix::sys::resource::{UsageWho, getrusage};

@@ -1,6 +1,6 @@
 //! How a measuring thread runs: on which CPU, with which priority and which timer slack.
 
-use crate::LabError;
+use crate::error::LabError;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
 use nix::unistd::Pid;

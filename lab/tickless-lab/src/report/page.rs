@@ -187,12 +187,11 @@ fn foot(report: &Report) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::Effort;
     use crate::measure::Spread;
     use crate::report::run::{Done, Part};
     use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-    use crate::studies::{
-        Band, Cell, Claim, Effort, Exhibit, Request, STUDIES, StudyResult, World,
-    };
+    use crate::studies::{Band, Cell, Claim, Exhibit, Request, STUDIES, StudyResult, World};
 
     const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
 

@@ -4,9 +4,11 @@
 //! figures. A live study runs alone, so that no other work of this program disturbs it.
 
 use super::{Report, Verdict};
+use crate::effort::Effort;
+use crate::error::LabError;
+use crate::measure;
 use crate::progress::Progress;
-use crate::studies::{Effort, Request, Study, StudyResult, World};
-use crate::{LabError, measure};
+use crate::studies::{Request, Study, StudyResult, World};
 use jiff::Timestamp;
 use rayon::prelude::*;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 //! figure of the one cell that was chosen for calibration.
 
 use super::result::value;
-use super::{Cell, Role};
+use crate::studies::cell::{Cell, Role};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::io;

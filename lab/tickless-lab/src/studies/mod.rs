@@ -36,6 +36,7 @@ mod cell;
 pub mod clock;
 pub mod deferred;
 mod fit;
+mod list;
 pub mod phase;
 pub mod plot;
 pub mod published;
@@ -46,63 +47,12 @@ mod result;
 pub mod schedule;
 mod server;
 mod sim;
+mod study;
 
 pub use cell::{Band, Cell, Claim, Role, Scale, claim, wanted};
 pub use fit::{Sensitivity, fitted, sensitivity};
+pub use list::{STUDIES, checks};
 pub use plot::Plot;
-pub use request::{Effort, Request, World};
+pub use request::{Request, World};
 pub use result::{Answer, Column, Exhibit, Grid, StudyResult, grids};
-
-use crate::LabError;
-use crate::doctor::Check;
-use crate::progress::Progress;
-use published::PublishedReport;
-use std::io;
-use tickless_machine::spec::Spec;
-
-pub const STUDIES: &[Study] =
-    &[rearm::STUDY, clock::STUDY, cancel::STUDY, deferred::STUDY, phase::STUDY, server::STUDY];
-
-pub type Runner = fn(&Request, &dyn Progress) -> Result<StudyResult, LabError>;
-
-#[derive(Debug)]
-pub struct Study {
-    pub name: &'static str,
-    pub about: &'static str,
-    pub published: PublishedReport,
-    pub needs: &'static [&'static str],
-    pub cells: fn(&Spec) -> io::Result<Vec<Cell>>,
-    pub sim: Runner,
-    pub live: Runner,
-    pub checks: &'static [Check],
-}
-
-impl Study {
-    pub fn named(name: &str) -> Option<&'static Study> {
-        STUDIES.iter().find(|study| study.name == name)
-    }
-
-    pub fn run(&self, request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
-        let run = match request.world {
-            World::Live => self.live,
-            World::Sim => self.sim,
-        };
-        run(request, progress)
-    }
-}
-
-/// The two settings that a study compares. Everything else is the same in both runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sides<T> {
-    pub before: T,
-    pub after: T,
-}
-
-impl<T: Copy> Sides<T> {
-    /// Returns a pair for tests, in which both sides have the setting of `after`. A study with this
-    /// pair measures no difference, so it must not confirm a published difference.
-    #[must_use]
-    pub const fn broken(self) -> Sides<T> {
-        Sides { before: self.after, after: self.after }
-    }
-}
+pub use study::{Runner, Sides, Study};

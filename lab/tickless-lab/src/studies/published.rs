@@ -4,7 +4,8 @@
 //! The study's text (`report_text.rs`) has the tables.
 
 use super::report_text::{part, parts};
-use super::{Cell, StudyResult};
+use crate::studies::cell::Cell;
+use crate::studies::result::StudyResult;
 
 #[derive(Debug)]
 pub struct PublishedReport {
@@ -99,9 +100,10 @@ impl<'a> Results<'a> {
 mod tests {
     use super::Entry::Ours;
     use super::*;
+    use crate::effort::Effort;
     use crate::progress::Hidden;
     use crate::studies::report_text::explanations;
-    use crate::studies::{Effort, Request, STUDIES, World};
+    use crate::studies::{Request, STUDIES, World};
     use std::sync::OnceLock;
 
     fn simulated() -> &'static [StudyResult] {

@@ -11,7 +11,7 @@
 //! - `- ` begins a note, and `## ` a question, with its answer below. `{NAME}` is the figure of
 //!   that name, or a text that the study provides; `{atomic add}` is the ns of an atomic add here.
 
-use super::World;
+use crate::studies::request::World;
 
 /// Returns the notes in a study's text, and the questions with their answers.
 pub fn explanations(text: &str, world: World) -> (Vec<String>, Vec<(&str, String)>) {

@@ -2,8 +2,10 @@
 
 use super::plot::{Axis, Line, Shape, Side};
 use super::report_text::explanations;
-use super::{Cell, Plot, Request, World};
 use crate::measure::{self, Spread};
+use crate::studies::cell::Cell;
+use crate::studies::plot::Plot;
+use crate::studies::request::{Request, World};
 use crate::text::{figure, grouped};
 use serde::Serialize;
 

@@ -20,15 +20,16 @@
 //! | `put_off` | restart-aware | ignored | deferred |
 //! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
 
-use super::Cell;
 use super::result::Column;
 use crate::measure::Spread;
+use crate::studies::cell::Cell;
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
 use tickless_core::bases::Settings;
 use tickless_core::rearm::{DeviceCounts, HandlerEnd, LazyTimers, Policy};
 use tickless_core::time::{CpuId, Ns};
+use tickless_machine::cpu;
 use tickless_machine::engine::{self, Machine};
 use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew};
 use tickless_machine::ps::Ps;
@@ -179,7 +180,7 @@ pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
                 }
                 left.set(left.get() - 1);
                 if left.get() == 0 {
-                    ended.set(engine::clock());
+                    ended.set(cpu::clock());
                     engine::stop();
                 }
             })?;

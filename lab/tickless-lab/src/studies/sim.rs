@@ -5,10 +5,14 @@
 //! instead of the published figures, and `--sensitivity` for how much the predicted figures change
 //! with each assumed parameter.
 
-use super::{Cell, Exhibit, Request, Sensitivity, StudyResult, sensitivity};
+use crate::error::LabError;
+use crate::machines;
 use crate::progress::Progress;
+use crate::studies::cell::Cell;
+use crate::studies::fit::{Sensitivity, sensitivity};
+use crate::studies::request::Request;
+use crate::studies::result::{Exhibit, StudyResult};
 use crate::text::grouped;
-use crate::{LabError, machines};
 use std::io;
 use tickless_machine::size::{Sized, sized};
 use tickless_machine::spec::Spec;

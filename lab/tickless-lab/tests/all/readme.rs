@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tickless_lab::effort::Effort;
 use tickless_lab::progress::Hidden;
 use tickless_lab::report::draw::{beside, draw, groups};
-use tickless_lab::studies::{Cell, Effort, Request, Role, STUDIES, Study, StudyResult, World};
+use tickless_lab::studies::{Cell, Request, Role, STUDIES, Study, StudyResult, World};
 use tickless_lab::text::grouped;
 
 const PAGE: &str = "docs/book/src/studies.md";

@@ -3,7 +3,6 @@
 
 use super::Kernel;
 use crate::cpu;
-use crate::engine;
 use crate::irq;
 use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
@@ -24,7 +23,7 @@ impl Kernel {
     /// Sleeps until a task can run. After an interrupt that makes no task ready, sleeps again
     /// without restarting the tick.
     fn idle(&self, cpu: CpuId) {
-        engine::charge(self.costs.idle);
+        cpu::charge(self.costs.idle);
         self.tick_enter_idle(cpu);
         while !self.has_work(cpu) {
             // An interrupt handler perhaps left the timer device unprogrammed, because the CPU
@@ -36,7 +35,7 @@ impl Kernel {
             // above, so that none could arrive unnoticed between the check and the sleep.
             crate::irq::enable_briefly();
         }
-        engine::charge(self.costs.idle);
+        cpu::charge(self.costs.idle);
         self.start_tick(cpu);
     }
 

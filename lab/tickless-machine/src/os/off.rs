@@ -10,7 +10,7 @@
 use super::Kernel;
 use crate::irq::{self, Vector};
 use crate::ps::Ps;
-use crate::{cpu, engine, platform};
+use crate::{cpu, platform};
 use std::rc::Rc;
 use tickless_core::bases::firing::Firing;
 use tickless_core::bases::running::Runner;
@@ -49,7 +49,7 @@ impl Kernel {
 
     /// Calls `f`. The CPU that runs `f` is not switched off until `f` has returned.
     pub fn keep_on<R>(&self, f: impl FnOnce() -> R) -> R {
-        let kept_on = &self.cpus[engine::here().index()].kept_on;
+        let kept_on = &self.cpus[cpu::here().index()].kept_on;
         kept_on.set(kept_on.get() + 1);
         let result = f();
         kept_on.set(kept_on.get() - 1);
@@ -78,7 +78,7 @@ impl Kernel {
     pub(super) fn switch_off(&self, cpu: CpuId) {
         let mine = &self.cpus[cpu.index()];
         let until = mine.off_until.take();
-        if mine.kept_on.get() > 0 || until <= engine::clock() {
+        if mine.kept_on.get() > 0 || until <= cpu::clock() {
             return;
         }
         self.stop_tick(cpu);

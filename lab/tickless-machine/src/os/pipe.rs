@@ -1,7 +1,7 @@
 //! Pipes between tasks.
 
 use super::{Kernel, TaskId};
-use crate::engine;
+use crate::cpu;
 use crate::platform::SimLock;
 use crate::ps::Ps;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ impl Pipe {
 
     /// Writes a byte, and wakes a task that waits to read one. Blocks while the pipe is full.
     pub fn write(&self) {
-        engine::charge(self.kernel.costs.syscall + self.work);
+        cpu::charge(self.kernel.costs.syscall + self.work);
         let mut buffer = self.buffer.lock();
         while buffer.bytes >= self.room {
             let me = self.kernel.current();
@@ -50,7 +50,7 @@ impl Pipe {
 
     /// Reads a byte, and wakes a waiting writer. Blocks while the pipe is empty. For one task only.
     pub fn read(&self) {
-        engine::charge(self.kernel.costs.syscall + self.work);
+        cpu::charge(self.kernel.costs.syscall + self.work);
         loop {
             let mut buffer = self.buffer.lock();
             if buffer.bytes > 0 {

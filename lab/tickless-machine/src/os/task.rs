@@ -8,6 +8,7 @@
 //! away from their CPU.
 
 use super::{Clocked, Kernel, TaskUsage};
+use crate::cpu;
 use crate::engine::{self, FiberId, Machine};
 use crate::irq::{self, Vector};
 use crate::ps::Ps;
@@ -130,7 +131,7 @@ impl Kernel {
     }
 
     pub fn current(&self) -> TaskId {
-        self.cpus[engine::here().index()].current.get()
+        self.cpus[cpu::here().index()].current.get()
     }
 
     /// Blocks the calling task until woken. Returns at once if it was woken since it last blocked.
@@ -151,7 +152,7 @@ impl Kernel {
     /// runs, the woken task preempts the running one.
     pub fn wake(&self, id: TaskId) {
         let _masked = irq::mask();
-        engine::charge(self.costs.wake);
+        cpu::charge(self.costs.wake);
         let target = self.with_task(id, |task| {
             task.woken = true;
             let was_blocked = std::mem::take(&mut task.is_blocked);
@@ -166,9 +167,9 @@ impl Kernel {
             let there = &self.cpus[cpu.index()];
             let is_idle = there.current.get() == there.idle.get();
             let counts = is_idle && self.config.clocked == Clocked::FromQueue;
-            let [from, to] = [engine::here(), cpu].map(|cpu| self.topology.socket(cpu));
+            let [from, to] = [cpu::here(), cpu].map(|cpu| self.topology.socket(cpu));
             let queued = match from == to {
-                true => Queued::At(engine::clock()),
+                true => Queued::At(cpu::clock()),
                 false => Queued::ByInterrupt,
             };
             self.with_task(id, |task| {
@@ -187,7 +188,7 @@ impl Kernel {
         if !before {
             return;
         }
-        if cpu == engine::here() {
+        if cpu == cpu::here() {
             self.cpus[cpu.index()].must_choose.set(true);
         } else {
             irq::send(cpu, Vector::Reschedule);
@@ -206,8 +207,8 @@ impl Kernel {
 
     /// Called when a CPU returns from interrupts. Switches if a task must preempt the current one.
     pub(super) fn preempt(&self) {
-        let mine = &self.cpus[engine::here().index()];
-        let cpu = engine::here();
+        let mine = &self.cpus[cpu::here().index()];
+        let cpu = cpu::here();
         if mine.must_choose.get() && mine.current.get() != mine.idle.get() {
             let _masked = irq::mask();
             self.choose();
@@ -222,7 +223,7 @@ impl Kernel {
     /// If the current task is a fair task, ends its turn: makes the CPU choose a task again when it
     /// returns from the interrupt.
     pub(super) fn share_fairly(&self) {
-        let mine = &self.cpus[engine::here().index()];
+        let mine = &self.cpus[cpu::here().index()];
         let is_fair = self.with_task(mine.current.get(), |task| task.class == Class::Fair);
         if is_fair == Some(true) {
             mine.must_choose.set(true);
@@ -232,7 +233,7 @@ impl Kernel {
     /// Switches the running CPU to the first ready task of its queue, or continues the current task
     /// if none must run before it. Called with interrupts disabled.
     pub(super) fn choose(&self) {
-        let cpu = engine::here();
+        let cpu = cpu::here();
         let mine = &self.cpus[cpu.index()];
         mine.must_choose.set(false);
         let me = mine.current.get();
@@ -271,9 +272,9 @@ impl Kernel {
 
     /// Switches this CPU to another task. Returns when this task runs again.
     fn switch(&self, me: TaskId, next: TaskId) {
-        engine::charge(self.costs.switch);
-        let now = engine::clock();
-        let cpu = engine::here();
+        cpu::charge(self.costs.switch);
+        let now = cpu::clock();
+        let cpu = cpu::here();
         self.with_task(me, |task| {
             task.usage.ran += now - task.since;
             task.on_cpu = false;
@@ -292,8 +293,8 @@ impl Kernel {
 
     /// Sets the time from which a task's CPU time counts: now, or when the task was queued.
     fn begin_turn(&self) {
-        let now = engine::clock();
-        let interrupted = self.cpus[engine::here().index()].interrupted.get();
+        let now = cpu::clock();
+        let interrupted = self.cpus[cpu::here().index()].interrupted.get();
         self.with_task(self.current(), |task| {
             task.since = match task.queued.take() {
                 Some(Queued::At(then)) => then,

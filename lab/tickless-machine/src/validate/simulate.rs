@@ -2,7 +2,7 @@
 
 use super::{Backend, Scene, SideResult, per_operation};
 use crate::cpu;
-use crate::engine::{self, Machine};
+use crate::engine::Machine;
 use crate::platform::{self, GuardedLines, Sim, SimWord};
 use crate::ps::Ps;
 use crate::random::Random;
@@ -28,7 +28,7 @@ impl Backend for Simulated {
     type Guarded = GuardedLines;
 
     fn side() -> usize {
-        usize::from(engine::here() != CpuId(0))
+        usize::from(cpu::here() != CpuId(0))
     }
 
     fn now() -> Ns {
@@ -44,7 +44,7 @@ impl Backend for Simulated {
     }
 
     fn depend() {
-        engine::depend();
+        cpu::depend();
     }
 
     fn section<T>(guarded: &GuardedLines) {

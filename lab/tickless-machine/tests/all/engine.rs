@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::platform::{Lock, Ordering, Platform, Word};
 use tickless_core::time::{CpuId, Ns};
-use tickless_machine::engine::{self, Ended, Machine};
+use tickless_machine::engine::{Ended, Machine};
 use tickless_machine::irq::{self, Vector};
 use tickless_machine::platform::{Sim, SimLock, SimWord};
 use tickless_machine::ps::Ps;
@@ -142,7 +142,7 @@ fn misses_overlap_if_neither_needs_the_other() {
         let result = Rc::clone(&took);
         start(&mut machine, 0, move || {
             access(&words);
-            result.set(engine::clock().as_ns_f64());
+            result.set(cpu::clock().as_ns_f64());
         });
         machine.run(FOREVER);
         took.get()
@@ -156,16 +156,16 @@ fn misses_overlap_if_neither_needs_the_other() {
         }))
     };
     assert_eq!(between(|_| {}), LINE + OVERLAP);
-    assert_eq!(between(|_| engine::depend()), 2.0 * LINE);
+    assert_eq!(between(|_| cpu::depend()), 2.0 * LINE);
     let late = between(|window| cpu::work(Ps(window.0 + 1)));
     assert!(late >= 2.0 * LINE + window.as_ns_f64(), "{late}");
     let after_a_loop = takes(Box::new(move |words| {
         while load(&words[0]) == 0 {
             Sim.relax(0);
         }
-        let begun = engine::clock();
+        let begun = cpu::clock();
         load(&words[1]);
-        assert_eq!((engine::clock() - begun).as_ns_f64(), LINE);
+        assert_eq!((cpu::clock() - begun).as_ns_f64(), LINE);
     }));
     assert!(after_a_loop > 10_000.0);
     let stores = takes(Box::new(|words| {
@@ -189,7 +189,7 @@ fn atomic_operation_locks_its_line() {
         start(&mut machine, 1, move || {
             cpu::work(Ps::from_ns(Ns(10)));
             assert_eq!(word.load(Ordering::Acquire), 1);
-            last.set(engine::clock());
+            last.set(cpu::clock());
         });
         machine.run(FOREVER);
         let load = spec.value("line.load_share") * spec.value("line.node_ns");
@@ -225,9 +225,9 @@ fn lease_may_end_inside_an_atomic_operation() {
             for _ in 0..stores {
                 other.store(1, Ordering::Relaxed);
             }
-            let began = engine::clock();
+            let began = cpu::clock();
             assert_eq!(word.fetch_add(1), 2);
-            result.set(engine::clock() - began);
+            result.set(cpu::clock() - began);
         });
         assert_eq!(machine.run(FOREVER), Ended::Quiet);
         assert_eq!(took.get(), Ps::from_ns_f64(wanted), "after {stores} stores");
@@ -241,13 +241,13 @@ fn power_off_loses_interrupts_and_the_device_setting() {
     let mut machine = machine("itanium2-4p");
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&seen);
-    machine.on_interrupt(move |vector| log.borrow_mut().push((vector, engine::clock())));
+    machine.on_interrupt(move |vector| log.borrow_mut().push((vector, cpu::clock())));
     let us = |us: u64| Ps::from_ns(Ns(1_000 * us));
     start(&mut machine, 0, move || {
         let masked = irq::mask();
         device::program(Ns(20_000));
         cpu::power_off(us(50));
-        assert_eq!(engine::clock(), us(50));
+        assert_eq!(cpu::clock(), us(50));
         drop(masked);
         cpu::work(us(10));
         device::program(Ns(80_000));
@@ -278,7 +278,7 @@ fn readers_of_one_socket_share_a_fill() {
             }
             cpu::wait_until(Ps(1_000_000));
             word.load(Ordering::Acquire);
-            last.set(last.get().max(engine::clock() - Ps(1_000_000)));
+            last.set(last.get().max(cpu::clock() - Ps(1_000_000)));
         });
     }
     machine.run(FOREVER);
@@ -295,29 +295,29 @@ fn interrupts_are_delivered_when_unmasked() {
     let mut machine = machine("haswell-ex-4s");
     let seen = Rc::clone(&log);
     machine.on_interrupt(move |vector| {
-        seen.borrow_mut().push((vector, engine::clock().to_ns().0));
-        engine::charge(Ps::from_ns(Ns(1_000)));
+        seen.borrow_mut().push((vector, cpu::clock().to_ns().0));
+        cpu::charge(Ps::from_ns(Ns(1_000)));
     });
     let costs = machine.costs().unwrap().irq;
     let ended = Rc::clone(&log);
     start(&mut machine, 0, move || {
         device::program(Ns(10_000));
-        let before = engine::clock();
+        let before = cpu::clock();
         cpu::work(Ps::from_ns(Ns(20_000)));
-        let took = engine::clock() - before;
+        let took = cpu::clock() - before;
         let handler = costs.entry + costs.exit + Ps::from_ns(Ns(1_000));
         assert_eq!(took, Ps::from_ns(Ns(20_000)) + handler);
         let masked = irq::mask();
-        device::program(engine::clock().to_ns().after(Ns(100)));
+        device::program(cpu::clock().to_ns().after(Ns(100)));
         cpu::work(Ps::from_ns(Ns(5_000)));
         assert_eq!(ended.borrow().len(), 1, "masked");
         drop(masked);
         assert_eq!(ended.borrow().len(), 2);
         let masked = irq::mask();
-        device::program(engine::clock().to_ns().after(Ns(50_000)));
-        let before = engine::clock();
+        device::program(cpu::clock().to_ns().after(Ns(50_000)));
+        let before = cpu::clock();
         cpu::halt();
-        assert!(engine::clock() - before >= Ps::from_ns(Ns(49_000)));
+        assert!(cpu::clock() - before >= Ps::from_ns(Ns(49_000)));
         assert_eq!(ended.borrow().len(), 2, "still masked");
         drop(masked);
         assert_eq!(ended.borrow().len(), 3);
@@ -342,7 +342,7 @@ fn siblings_slow_each_other_down() {
         start(&mut machine, cpu, move || {
             cpu::work(if cpu == 0 { work } else { Ps(work.0 / 2) });
             if cpu == 0 {
-                done.set(engine::clock());
+                done.set(cpu::clock());
             }
         });
     }
@@ -362,7 +362,7 @@ fn device_reads_queue() {
         start(&mut machine, cpu, move || {
             cpu::wait_until(Ps(1_000));
             let value = device::read_counter();
-            values.borrow_mut().push((cpu, value, engine::clock()));
+            values.borrow_mut().push((cpu, value, cpu::clock()));
         });
     }
     machine.run(FOREVER);
@@ -406,9 +406,9 @@ fn fields_of_a_structure_share_a_line() {
     let fields = Rc::new(Fields([1, 2, 3, 4].map(SimWord::new)));
     start(&mut machine, 0, move || {
         let price = |word: &SimWord| {
-            let began = engine::clock();
+            let began = cpu::clock();
             word.load(Ordering::Relaxed);
-            engine::clock() - began
+            cpu::clock() - began
         };
         let prices: Vec<Ps> = fields.0.iter().map(price).collect();
         assert!(prices[0] > Ps(10 * prices[1].0), "{prices:?}");

@@ -83,8 +83,10 @@ fn errors_name_line_and_key() {
     let line_of =
         |text: &str, key: &str| 1 + text.lines().position(|line| line.starts_with(key)).unwrap();
     let node = text.lines().find(|line| line.starts_with("node_ns")).unwrap();
+    const POSITIVE: &str = "greater than zero, and at most 10^9";
     let cases = [
-        ("node_ns = { value = -1, source = \"none\" }", SpecFault::Range("greater than zero")),
+        ("node_ns = { value = -1, source = \"none\" }", SpecFault::Range(POSITIVE)),
+        ("node_ns = { value = 1e18, source = \"none\" }", SpecFault::Range(POSITIVE)),
         (
             "node_ns = { value = 1, assumed = [2, 3] }",
             SpecFault::Range("within the range that is assumed for it"),
@@ -104,6 +106,13 @@ fn errors_name_line_and_key() {
         assert_eq!(error.line, line_of(&broken, "node_ns"), "{instead}");
         assert!(error.to_string().starts_with("machines/x.toml:"), "{error}");
     }
+    let begin = text.find("load_share").unwrap();
+    let end = begin + text[begin..].find("}\n").unwrap();
+    let share = "load_share = { value = 1.1, source = \"none\" ";
+    let share = format!("{}{share}{}", &text[..begin], &text[end..]);
+    let error = Spec::parse("a", &share).unwrap_err();
+    let range = SpecFault::Range("greater than zero, and at most 1");
+    assert_eq!((error.key.as_str(), error.fault), ("line.load_share", range));
     let unknown =
         text.replace(node, &format!("{node}\nnodes_ns = {{ value = 1, source = \"a\" }}"));
     let error = Spec::parse("a", &unknown).unwrap_err();

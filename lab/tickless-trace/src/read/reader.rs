@@ -13,9 +13,11 @@ use super::prefix::{self, Prefix};
 use super::problem::{Cause, Problems, Unusable};
 use super::processes::Processes;
 use super::{Record, Trace, jiffies, monotonic, soundness};
-use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
 use std::io;
+
+/// Begins a trace's line about a CPU on which the kernel recorded nothing of the idle thread.
+pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, Unusable> {
     let mut reader = Reader::default();

@@ -4,7 +4,7 @@
 //! The file has the formats of the recorded events as this kernel describes them, the names of its
 //! functions and of recent threads, and the pages of each CPU's buffer as the kernel filled them.
 
-use super::RecordError;
+use crate::record::error::RecordError;
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -4,7 +4,8 @@
 //! that process was started (in ticks since boot), because numbers are used again; and how many
 //! instances it made before. Any recorder is allowed to remove an instance whose process is gone.
 
-use super::{RecordError, Tracefs};
+use crate::record::error::RecordError;
+use crate::record::tracefs::Tracefs;
 use std::fs;
 use std::io;
 use std::path::PathBuf;

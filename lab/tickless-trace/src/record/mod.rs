@@ -18,7 +18,6 @@ mod watcher;
 pub use error::RecordError;
 pub use idle::{IdleEvents, IdleStops};
 pub use kernel::{hz as kernel_hz, stops_idle_ticks};
-pub(crate) use recording::IDLE_NOT_RECORDED;
 pub use recording::{EXTRA_FOR_DOCTOR, Options, Recording};
 pub use statistics::Statistics;
 pub use tracefs::Tracefs;

@@ -3,8 +3,11 @@
 use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
 use super::watcher::Watcher;
-use super::{RecordError, Statistics, Tracefs, dat, kernel};
-use crate::read::running;
+use super::{dat, kernel};
+use crate::read::{IDLE_NOT_RECORDED, running};
+use crate::record::error::RecordError;
+use crate::record::statistics::Statistics;
+use crate::record::tracefs::Tracefs;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -187,9 +190,6 @@ fn other_tracer(tracefs: &Path) -> Option<String> {
 fn cpus(tracefs: &Tracefs) -> usize {
     std::fs::read_dir(tracefs.root.join("per_cpu")).map_or(1, Iterator::count)
 }
-
-/// Begins a trace's line about a CPU on which the kernel recorded nothing of the idle thread.
-pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 const BUFFER: &str = "buffer_size_kb";
 const TRACING_ON: &str = "tracing_on";

@@ -1,7 +1,7 @@
 //! Finds tracefs, or mounts it such that only this process sees it.
 
-use super::RecordError;
 use crate::cgroup::mounted;
+use crate::record::error::RecordError;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};

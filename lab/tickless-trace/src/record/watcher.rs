@@ -5,8 +5,8 @@
 //! has written to the pipe that it cleaned up, the watcher removes the recorder's instances. It has
 //! a process group of its own, so that Ctrl-C in a terminal does not reach it.
 
-use super::Tracefs;
 use super::instance::{is_left, own_prefix, remove_leftovers};
+use crate::record::tracefs::Tracefs;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;

@@ -1,9 +1,9 @@
 //! Compares a replay under the kernel's own policy with what the kernel did.
 
 use super::engine::PolicyResult;
+use super::lateness::Quantiles;
 use super::policy::ReplayPolicy;
 use super::script::Script;
-use super::summary::Recorded;
 use crate::read::Trace;
 use serde::Serialize;
 
@@ -78,6 +78,18 @@ impl Measure {
     fn off_percent(&self) -> f64 {
         (self.replayed as f64 - self.recorded as f64) / self.recorded as f64 * 100.0
     }
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Recorded {
+    pub device_writes: Option<u64>,
+    pub timer_interrupts: Option<u64>,
+    pub expirations: u64,
+    pub wheel_lateness_ns: Option<Quantiles>,
+    pub queue_lateness_ns: Option<Quantiles>,
+    /// How many timer interrupts expired no timer; `None` if the trace does not show it.
+    #[serde(skip)]
+    pub(super) spurious_interrupts: Option<u64>,
 }
 
 impl Recorded {

@@ -26,11 +26,11 @@ pub mod streams;
 mod summary;
 mod ticks;
 
-pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Verdict};
+pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Recorded, Verdict};
 pub use engine::PolicyResult;
 pub use lateness::Quantiles;
 pub use overlap::{Overlap, PhaseSet};
 pub use policy::ReplayPolicy;
 pub use script::{FamilyCounts, Inference};
-pub use summary::{FunctionStarts, OperationCounts, Recorded, Summary, TraceFacts, summarise};
+pub use summary::{FunctionStarts, OperationCounts, Summary, TraceFacts, summarise};
 pub use ticks::{TickResult, other_ticks};

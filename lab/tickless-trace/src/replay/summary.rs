@@ -1,8 +1,7 @@
 //! All results of a replay, and what the trace recorded.
 
-use super::agreement::Agreement;
+use super::agreement::{Agreement, Recorded};
 use super::engine::{self, PolicyResult};
-use super::lateness::Quantiles;
 use super::overlap::{self, Overlap};
 use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
@@ -45,18 +44,6 @@ pub struct TraceFacts {
     pub seconds: f64,
     pub hz: Option<u32>,
     pub recorded: Recorded,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Recorded {
-    pub device_writes: Option<u64>,
-    pub timer_interrupts: Option<u64>,
-    pub expirations: u64,
-    pub wheel_lateness_ns: Option<Quantiles>,
-    pub queue_lateness_ns: Option<Quantiles>,
-    /// How many timer interrupts expired no timer; `None` if the trace does not show it.
-    #[serde(skip)]
-    pub(super) spurious_interrupts: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// each, which do not use each other.
 pub type Floors = (&'static str, &'static [&'static str]);
 
-/// The crates that are held to their floors.
+/// The floors of every crate with more than a few files.
 pub const CRATES: &[Floors] = &[
     (
         "tickless-core",
@@ -87,12 +87,100 @@ pub const CRATES: &[Floors] = &[
             "run",
         ],
     ),
+    (
+        "tickless-capi",
+        &[
+            "annotate status",
+            "object sized",
+            "one_thread options storage",
+            "timers",
+            "event_loop fired stats virtual_time",
+            "timer",
+            "clock_timer local periodic",
+            "fixed local_batches",
+            "bandwidth labels timer_batches",
+            "version",
+        ],
+    ),
+    (
+        "tickless-conformance",
+        &["fault timers", "history judge measure", "checks play", "shrink source", "report"],
+    ),
+    (
+        "tickless-machine",
+        &[
+            "fiber ps random topology",
+            "cost order",
+            "coherence spec",
+            "cpu_state machines size",
+            "fault",
+            "machine_state",
+            "act engine power",
+            "cpu device",
+            "irq",
+            "platform",
+            "os shared_clock validate",
+        ],
+    ),
+    ("tickless-trace", &["cgroup", "read", "late record replay", "quota"]),
+    (
+        "tickless-lab",
+        &[
+            "effort error input interrupt output progress text",
+            "measure",
+            "latency machines",
+            "doctor",
+            "studies",
+            "report validate",
+        ],
+    ),
+    ("tickless-fleet", &["clock", "campaign", "row", "project", "perform", "fleet sweep"]),
+    ("tickless-top", &["error snapshot", "ebpf table"]),
+    (
+        "tickless-cli",
+        &[
+            "choice command date duration progress selection",
+            "output record traces",
+            "bars compare doctor fleet late manual project quota replay sweep top warp",
+            "latency study",
+            "machines report",
+            "cli",
+        ],
+    ),
+    (
+        "bench",
+        &[
+            "affinity effort random",
+            "sample",
+            "latency",
+            "peers web",
+            "machine report",
+            "cases",
+            "targets",
+        ],
+    ),
+    ("python", &["errors", "machine table wait", "calls campaign fleet"]),
 ];
 
 /// Finds paths in the listed crates that lead to a module which is not on a lower floor, and files
 /// that use each other in a circle.
 pub fn arrows(files: &[SourceFile], crates: &[Floors]) -> Vec<String> {
     crates.iter().flat_map(|floors| House::new(files, *floors).breaches()).collect()
+}
+
+/// Finds crates of several files that have no floors.
+pub fn without_floors(files: &[SourceFile], crates: &[Floors]) -> Vec<String> {
+    let mut sources: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
+    for file in files {
+        if let Some((name, _)) = file.library() {
+            sources.entry(name).or_default().push(file);
+        }
+    }
+    sources.retain(|name, files| files.len() > 2 && crates.iter().all(|(of, _)| of != name));
+    let breach = |(name, files): (_, Vec<&SourceFile>)| {
+        files[0].breach(1, &format!("the crate {name} has no floors"), "list them in floors.rs")
+    };
+    sources.into_iter().map(breach).collect()
 }
 
 struct Unit<'a> {
@@ -125,6 +213,10 @@ impl<'a> House<'a> {
         };
         for (file, inside) in &sources {
             let stem = inside.trim_end_matches(".rs");
+            // A `main.rs` is a crate of its own beside the library.
+            if *inside == "main.rs" {
+                continue;
+            }
             let is_front = *inside == "lib.rs" || stem.ends_with("/mod");
             let stem = if *inside == "lib.rs" { "" } else { stem.trim_end_matches("/mod") };
             let ends = stem.match_indices('/').map(|(at, _)| at).chain([stem.len()]);
@@ -245,7 +337,9 @@ fn named(file: &SourceFile) -> Vec<(usize, Vec<&str>)> {
     for (word, above) in [("crate", module.len()), ("super", 1)] {
         for at in find_words(code, word) {
             let rest = code[at + word.len()..].strip_prefix("::");
-            let Some(rest) = rest.filter(|_| !code[..at].ends_with("::")) else { continue };
+            // `pub(in crate::a)` uses nothing.
+            let uses = |_: &&str| !code[..at].ends_with("::") && !code[..at].ends_with("(in ");
+            let Some(rest) = rest.filter(uses) else { continue };
             let up = rest.split("::").take_while(|part| *part == "super").count();
             let base = module.len().saturating_sub(above + up);
             let mut paths = Vec::new();
@@ -314,6 +408,15 @@ fn arrows_that_lead_down_are_fine() {
         ("room/two.rs", "use super::one::{A, C};\nuse crate::mid::D;"),
     ];
     assert_eq!(found(FLOORS, &files), NONE);
+}
+
+#[test]
+fn crates_without_floors_are_found() {
+    let files = ["lib", "b", "c"].map(|name| SourceFile::new(&format!("lab/x/src/{name}.rs"), ""));
+    let found = without_floors(&files, FLOORS);
+    assert_eq!(found, ["lab/x/src/lib.rs:1: the crate x has no floors; list them in floors.rs"]);
+    assert_eq!(without_floors(&files[1..], FLOORS), NONE);
+    assert_eq!(without_floors(&files, &[("x", &[])]), NONE);
 }
 
 #[test]

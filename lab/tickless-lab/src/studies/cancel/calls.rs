@@ -1,6 +1,6 @@
 //! Measures how long it takes to cancel a timer on the caller's own base.
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, joined};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};

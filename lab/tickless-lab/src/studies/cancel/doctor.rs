@@ -1,7 +1,7 @@
 //! The doctor's check for cancelled timers: what share of timers is cancelled, and how often.
 
+use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::Facts;
-use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 
 pub const CANCELS: Check = Check {

@@ -9,11 +9,13 @@
 
 use super::STUDY;
 use super::calls::{BATCH, Call, Finds, Subject, cancel_across};
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::{Hidden, Progress};
+use crate::studies::cell::{Band, Cell};
 use crate::studies::plot::{Axis, Side};
-use crate::studies::{Band, Cell, Request, StudyResult};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use crate::text::figure;
 use tickless::policy::Scan;
 

@@ -21,7 +21,9 @@
 //! The published figures for cold caches are not consistent with each other.
 
 use crate::measure::Spread;
-use crate::studies::{Band, Cell, Claim, Sides, fitted};
+use crate::studies::cell::{Band, Cell, Claim};
+use crate::studies::fit::fitted;
+use crate::studies::study::Sides;
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
@@ -271,8 +273,8 @@ fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &S
     let bases = Arc::clone(bases);
     let callback = spec.time("workload.timer_work_ns");
     machine.on_interrupt(move |_: Vector| {
-        bases.expire(engine::here(), |firing| {
-            engine::charge(callback);
+        bases.expire(cpu::here(), |firing| {
+            cpu::charge(callback);
             if engine::is_ending() {
                 return CallbackResult::Done;
             }
@@ -307,7 +309,7 @@ fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) ->
         if case.caches == Caches::Cold {
             engine::flush_caches();
         }
-        let began = engine::clock();
+        let began = cpu::clock();
         match case.form {
             Form::Sync => {
                 timer.cancel_sync();
@@ -316,7 +318,7 @@ fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) ->
                 let _ = timer.cancel_single_shot();
             }
         }
-        spent += engine::clock() - began;
+        spent += cpu::clock() - began;
     }
     spent
 }

@@ -1,13 +1,17 @@
 //! The simulated run of the study `cancel`: its figures and plots.
 
 use super::{STUDY, model};
+use crate::effort::Effort;
+use crate::error::LabError;
+use crate::machines;
 use crate::progress::Progress;
+use crate::studies::cell::{Cell, Role};
 use crate::studies::plot::{Axis, Side};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use crate::studies::result::value;
 use crate::studies::sim;
-use crate::studies::{Cell, Effort, Request, Role, StudyResult};
 use crate::text::grouped;
-use crate::{LabError, machines};
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let big = sim::machine(request, "itanium2-32p", STUDY.needs)?;

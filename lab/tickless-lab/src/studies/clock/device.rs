@@ -1,6 +1,6 @@
 //! The slow counters that the live study reads: an emulated one, and one of this machine.
 
-use crate::LabError;
+use crate::error::LabError;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless::Timers;

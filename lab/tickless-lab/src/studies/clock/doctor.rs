@@ -1,8 +1,8 @@
 //! The doctor's checks of the kernel's clock: which one it is, the cost of reading it, and whether
 //! the kernel trusts it.
 
+use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::{Facts, ReadCost};
-use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 
 pub const SOURCE: Check = Check {

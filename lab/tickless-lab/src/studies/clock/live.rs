@@ -8,12 +8,14 @@
 use super::STUDY;
 use super::device::{self, EMULATED_READ_NS, Slow};
 use super::readers::{Plan, Taken};
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
+use crate::studies::cell::{Band, Cell};
 use crate::studies::plot::{Axis, Side};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::clock::ClockSource;

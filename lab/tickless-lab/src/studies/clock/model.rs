@@ -21,7 +21,9 @@
 //! and 2.08M jobs). The remaining loss comes from lock holding and retries outside of the read,
 //! which the published profile does not name. No extra parameter was added here to hide it.
 
-use crate::studies::{Band, Cell, Claim, Role, Scale, Sides, fitted};
+use crate::studies::cell::{Band, Cell, Claim, Role, Scale};
+use crate::studies::fit::fitted;
+use crate::studies::study::Sides;
 use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -34,7 +36,7 @@ use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::time::{CpuId, Ns, Window};
 use tickless_machine::device;
-use tickless_machine::engine::{self, Machine};
+use tickless_machine::engine::Machine;
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
 use tickless_machine::shared_clock::{self, SharedClock};
@@ -288,11 +290,11 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
     let reads = spec.value("workload.reads_per_tick") as u32;
     let tick = spec.time("os.tick_ns");
     machine.on_interrupt(move |_: irq::Vector| {
-        run.bases.expire(engine::here(), |firing| {
+        run.bases.expire(cpu::here(), |firing| {
             for read in 0..reads {
                 // Spread the tick's other work between its reads of the clock.
                 if read > 0 || reads == 1 {
-                    engine::charge(Ps(tick.0 / u64::from(reads.max(2) - 1)));
+                    cpu::charge(Ps(tick.0 / u64::from(reads.max(2) - 1)));
                 }
                 run.read_clock(period);
             }
@@ -308,7 +310,7 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
 impl Run {
     /// Reads the clock. Records the duration unless the machine is still warming up.
     fn read_clock(&self, period: Ns) {
-        let began = engine::clock();
+        let began = cpu::clock();
         if self.source == Source::Tsc {
             platform::now();
         } else {
@@ -316,7 +318,7 @@ impl Run {
         }
         self.clock_reads.set(self.clock_reads.get() + 1);
         if is_measured(began, period) {
-            self.reads.borrow_mut().push((engine::clock() - began).0);
+            self.reads.borrow_mut().push((cpu::clock() - began).0);
         }
     }
 
@@ -325,14 +327,14 @@ impl Run {
         const JOB: Ps = Ps(10_000_000);
         let end = Ps::from_ns(Ns(2 * period.0 - period.0 / 2).after(MEASURED));
         cpu::wait_until(Ps::from_ns(Ns(2 * period.0 - period.0 / 2)));
-        let began = engine::clock();
+        let began = cpu::clock();
         let mut done = 0;
-        while engine::clock() < end {
+        while cpu::clock() < end {
             cpu::work(JOB);
             done += JOB.0;
         }
         self.computed.set(self.computed.get() + done);
-        self.passed.set(self.passed.get() + (engine::clock() - began).0);
+        self.passed.set(self.passed.get() + (cpu::clock() - began).0);
     }
 
     fn outcome(&self, spec: &Spec, cpus: u16, digest: u64) -> Outcome {

@@ -1,7 +1,7 @@
 //! Threads that read one counter as fast as they can, and check every value.
 
 use super::device::{Counted, device_reads};
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{histogram, on_cpus};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicU64, Ordering};

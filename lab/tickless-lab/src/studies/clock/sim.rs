@@ -1,11 +1,14 @@
 //! The simulated run of the study `clock`: its figures and plots.
 
 use super::{STUDY, model};
-use crate::LabError;
+use crate::effort::Effort;
+use crate::error::LabError;
 use crate::progress::Progress;
+use crate::studies::cell::Cell;
 use crate::studies::plot::{Axis, Shape, Side};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use crate::studies::sim;
-use crate::studies::{Cell, Effort, Request, StudyResult};
 use crate::text::figure;
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {

@@ -1,7 +1,7 @@
 //! The doctor's checks for needless work: softirqs, ticks on idle CPUs, threads woken by each tick.
 
+use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
-use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 use std::collections::BTreeMap;
 use tickless_core::time::CpuId;

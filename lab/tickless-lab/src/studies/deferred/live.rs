@@ -9,13 +9,15 @@
 
 use super::scene::{ExpiryWakes, Scene, Taken};
 use super::{STUDY, plot_wakes};
-use crate::LabError;
+use crate::error::LabError;
 use crate::latency::Tally;
 use crate::measure::{Spread, interleave};
 use crate::progress::Progress;
+use crate::studies::cell::{Band, Cell};
 use crate::studies::plot::{Plot, Side};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Request, StudyResult};
 use std::ops::Range;
 use std::time::Duration;
 

@@ -24,7 +24,8 @@
 //! | `average.change`, `max.change` | no verdict: "stays" is also right without the mechanism |
 
 use crate::measure::Spread;
-use crate::studies::{Band, Cell, Claim, Sides};
+use crate::studies::cell::{Band, Cell, Claim};
+use crate::studies::study::Sides;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -197,7 +198,7 @@ fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
         let mut next = Ns(whole + PERIOD.0 * phase / PHASES);
         for _ in 0..case.samples {
             kernel.sleep_until(&alarm, next);
-            let late = engine::clock() - Ps::from_ns(next);
+            let late = cpu::clock() - Ps::from_ns(next);
             latencies.borrow_mut().push(late.as_ns_f64() / 1e3);
             next = next.after(PERIOD);
         }

@@ -6,7 +6,7 @@
 //! sleeps without timers of this library and measures how late it wakes. Needless wakes of other
 //! threads delay it.
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::latency::{Plan, Sleeper, Tally};
 use crate::measure::{Threads, cpus, joined, stay_on};
 use std::hint::black_box;

@@ -7,7 +7,8 @@
 //! groups.
 
 use super::work::now_ns;
-use crate::{LabError, interrupt};
+use crate::error::LabError;
+use crate::interrupt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

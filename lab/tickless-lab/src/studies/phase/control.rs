@@ -2,9 +2,11 @@
 //! threads to a quota of CPU time.
 
 use super::work::{Work, now_ns};
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{self, Spread, timed, wait};
-use crate::studies::{Band, Cell, Request, StudyResult};
+use crate::studies::cell::{Band, Cell};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use std::error::Error;
 use std::future::Future;
 use std::pin::pin;

@@ -1,8 +1,8 @@
 //! The doctor's checks for timers with the same period that expire together: those that refill the
 //! CPU quotas of cgroups, and any others.
 
+use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::{Facts, Quota};
-use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::time;
 use std::collections::BTreeMap;
 use tickless_trace::cgroup::Counters;

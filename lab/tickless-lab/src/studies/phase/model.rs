@@ -24,7 +24,9 @@
 //! The report does not state how far apart the groups were. Its patch made the offsets multiples of
 //! 10 ms, and its three runs took 131, 155 and 121 s. Offsets that fit are 30, 0 and 50 ms.
 
-use crate::studies::{Band, Cell, Claim, Sides, fitted};
+use crate::studies::cell::{Band, Cell, Claim};
+use crate::studies::fit::fitted;
+use crate::studies::study::Sides;
 use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -311,7 +313,7 @@ impl Worker {
         // Wait for the group's first refill. A worker that began earlier would use the quota with
         // which the group was created, and the measured time would be shorter.
         cpu::wait_until(Ps::from_ns(self.first_refill()));
-        self.group.began.set(engine::clock());
+        self.group.began.set(cpu::clock());
         let me = self.group.quota.lock().join();
         self.group.tasks.borrow_mut().push((me, self.kernel.current()));
         let mut left = work;
@@ -320,11 +322,11 @@ impl Worker {
             let grant = self.group.quota.lock().ask(me, 1, now);
             match grant {
                 Ok(Grant::Run(amount)) => {
-                    let began = engine::clock();
+                    let began = cpu::clock();
                     let slice = Ps::from_ns(Ns(amount).min(SLICE));
                     left = cpu::work_until(left, began + slice);
-                    self.group.ran.borrow_mut().push((began.to_ns(), engine::clock().to_ns()));
-                    let used = (engine::clock() - began).to_ns().0;
+                    self.group.ran.borrow_mut().push((began.to_ns(), cpu::clock().to_ns()));
+                    let used = (cpu::clock() - began).to_ns().0;
                     self.group.quota.lock().charge(me, used);
                 }
                 Ok(Grant::Wait) => self.kernel.block(),
@@ -366,7 +368,7 @@ impl Worker {
         let left = self.group.left.get() - 1;
         self.group.left.set(left);
         if left == 0 {
-            self.group.done.set(engine::clock());
+            self.group.done.set(cpu::clock());
             self.running.set(self.running.get() - 1);
         }
         if self.running.get() == 0 {

@@ -2,11 +2,13 @@
 
 use super::STUDY;
 use super::model::{self, GroupPlan};
+use crate::error::LabError;
+use crate::machines;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Lane, Plot, Shape, Side, merged};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use crate::studies::sim::{self, shown};
-use crate::studies::{Request, StudyResult};
-use crate::{LabError, machines};
 use std::io;
 use tickless_core::phase::Phase;
 use tickless_machine::spec::Spec;

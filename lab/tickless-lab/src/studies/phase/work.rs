@@ -3,7 +3,7 @@
 //! A worker works in units of 0.1 ms of CPU time and records the end of each unit. A long gap
 //! between these times shows that the worker was paused, by the library or by the kernel.
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{Usage, joined, timed};
 use crate::studies::plot::merged;
 use nix::time::{ClockId, clock_gettime};

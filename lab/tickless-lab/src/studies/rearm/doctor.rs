@@ -1,8 +1,8 @@
 //! The doctor's checks of the timer device: how often it is written, and how many of the writes are
 //! made because a timer was removed.
 
+use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::Facts;
-use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 use tickless_trace::replay::{ReplayPolicy, Summary};
 

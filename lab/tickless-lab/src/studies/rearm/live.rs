@@ -9,12 +9,14 @@
 
 use super::ping_pong::{Guard, Plan, Taken};
 use super::{STUDY, plot_writes};
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
+use crate::studies::cell::{Band, Cell};
 use crate::studies::plot::{Axis, Side};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::policy::Policy;

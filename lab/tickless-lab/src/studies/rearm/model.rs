@@ -31,8 +31,10 @@
 //! %. Of the eight published eager runs, seven took about 7 s and one took 9.3 s. The lower end of
 //! each published effect leaves that one out.
 
+use crate::studies::cell::{Band, Cell, Claim};
+use crate::studies::fit::fitted;
 use crate::studies::result::Column;
-use crate::studies::{Band, Cell, Claim, Sides, fitted};
+use crate::studies::study::Sides;
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
@@ -41,6 +43,7 @@ use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
 use tickless_core::rearm::{DeviceCounts, Policy};
 use tickless_core::time::{CpuId, Ns, Window};
+use tickless_machine::cpu;
 use tickless_machine::engine::{self, Machine};
 use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew};
 use tickless_machine::platform::Sim;
@@ -173,7 +176,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
     let far = [CpuId(0), CpuId(1)].map(|_| Rc::new(kernel.timer(again)));
     let arm = move |timer: &tickless_machine::os::Timer| {
         if others == Others::Watchdog {
-            let now = engine::clock().to_ns();
+            let now = cpu::clock().to_ns();
             let at = now.after(watchdog);
             let _ = timer.start(Window::at(at), now, Options::default());
         }
@@ -184,7 +187,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         move || {
             let note = |place: usize| {
                 let (device, ran) = (device_counts(&kernel, cpus), ran(&kernel, tasks.get()));
-                notes[place].set(Note { at: engine::clock(), device, ran });
+                notes[place].set(Note { at: cpu::clock(), device, ran });
             };
             arm(&far);
             for round in 0..warm + rounds {

@@ -5,7 +5,7 @@
 //! started again around every idle period. A current kernel no longer does that for a pipe, so here
 //! the guard is a timer of the library.
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::{self, Usage, joined, stay_on, stay_within};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;

@@ -25,7 +25,7 @@ use tickless_core::link::WheelLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::{CpuId, Ns, Window};
-use tickless_machine::engine;
+use tickless_machine::cpu;
 use tickless_machine::platform::{SimLock, SimWord};
 use tickless_machine::ps::Ps;
 
@@ -141,7 +141,7 @@ impl Wheels {
 }
 
 fn cpu() -> usize {
-    engine::here().index()
+    cpu::here().index()
 }
 
 impl Timers for Wheels {
@@ -238,7 +238,7 @@ impl Heaps {
     fn modify(timer: &Rc<HeapTimer>, change: impl FnOnce() -> bool) -> bool {
         let (lock, order) = (&timer.lock.0, Ordering::Relaxed);
         while lock.compare_exchange(0, 1, order, order).is_err() {
-            engine::charge(Ps::from_ns(Ns(20)));
+            cpu::charge(Ps::from_ns(Ns(20)));
         }
         let must_add = change();
         lock.store(0, order);
@@ -289,7 +289,7 @@ impl Heaps {
         let _lock = heap.lock.lock();
         let timers = heap.timers.take();
         let keeps = |timer: &Rc<HeapTimer>| {
-            engine::charge(CHECK);
+            cpu::charge(CHECK);
             timer.lock.0.load(Ordering::Relaxed);
             let is_stopped = timer.is_stopped.get();
             if is_stopped {

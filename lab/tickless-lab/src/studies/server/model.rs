@@ -101,12 +101,12 @@ impl<T: Timers> Server<T> {
         let mut random = Random::new(seed ^ u64::from(cpu.0) << 32);
         let mut counted = Count::default();
         // Workers do not begin in step.
-        engine::charge(Ps::from_ns(Ns(random.below(4 * WORK.0))));
+        cpu::charge(Ps::from_ns(Ns(random.below(4 * WORK.0))));
         let until = |time: u64, counted: &mut Count, random: &mut Random| {
-            while engine::clock().to_ns().0 < time {
+            while cpu::clock().to_ns().0 < time {
                 self.one_step(cpu, counted, random);
             }
-            Count { at: engine::clock(), lines: engine::lines_moved(), ..*counted }
+            Count { at: cpu::clock(), lines: cpu::lines_moved(), ..*counted }
         };
         let warm = until(begin, &mut counted, &mut random);
         if cpu.0 == 0 {
@@ -128,9 +128,9 @@ impl<T: Timers> Server<T> {
         let queued = self.queues[cpu.index()].borrow_mut().pop_front();
         let Some(mut request) = queued.or_else(|| self.begin(cpu, random)) else {
             // All connections of this CPU are busy elsewhere. Let the other CPUs act.
-            let begun = engine::clock();
+            let begun = cpu::clock();
             cpu::work(Ps::from_ns(WORK));
-            counted.work += engine::clock() - begun;
+            counted.work += cpu::clock() - begun;
             return;
         };
         self.server_work(counted);
@@ -163,15 +163,15 @@ impl<T: Timers> Server<T> {
     }
 
     fn server_work(&self, counted: &mut Count) {
-        engine::charge(Ps::from_ns(WORK));
+        cpu::charge(Ps::from_ns(WORK));
         counted.work += Ps::from_ns(WORK);
     }
 
     /// Counts an operation on timers, and records how long it took.
     fn timed<R>(&self, counted: &mut Count, operation: impl FnOnce() -> R) -> R {
-        let begun = engine::clock();
+        let begun = cpu::clock();
         let result = operation();
-        let ns = (engine::clock() - begun).to_ns().0;
+        let ns = (cpu::clock() - begun).to_ns().0;
         // Saturates instead of failing.
         self.totals.borrow_mut().durations.saturating_record(ns);
         counted.operations += 1;

@@ -15,6 +15,7 @@ use tickless::policy::protocols::{
 use tickless_core::platform::{Lock, Ordering, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
+use tickless_machine::cpu;
 use tickless_machine::device;
 use tickless_machine::engine::{self, FiberId};
 use tickless_machine::irq::{self, Masked, Vector};
@@ -135,12 +136,12 @@ impl Process {
     }
 
     fn here(&self) -> &PerCpu {
-        &self.cpus[engine::here().index() % self.cpus.len()].0
+        &self.cpus[cpu::here().index() % self.cpus.len()].0
     }
 
     /// Returns the number of the running thread's slot, which records a lock held by its bias.
     fn thread(&self) -> u64 {
-        let cpu = engine::here().index() % self.cpus.len();
+        let cpu = cpu::here().index() % self.cpus.len();
         2 * cpu as u64 + 1 + u64::from(self.here().is_driving.get())
     }
 
@@ -180,7 +181,7 @@ impl Process {
         if here.is_called.get() && !here.is_driving.get() {
             here.is_called.set(false);
             here.is_driving.set(true);
-            engine::charge(self.prices.wake + self.prices.switch);
+            cpu::charge(self.prices.wake + self.prices.switch);
             here.switch_to(1);
         }
     }
@@ -203,7 +204,7 @@ impl Process {
     /// Waits until a time: gives the CPU to the worker, unless the driver was woken before.
     fn sleep(&self, until: Ns) {
         self.futexes.set(self.futexes.get() + 1);
-        engine::charge(self.prices.futex);
+        cpu::charge(self.prices.futex);
         device::program(until);
         if !self.here().is_called.take() {
             self.switch_to_worker();
@@ -214,7 +215,7 @@ impl Process {
     fn switch_to_worker(&self) {
         let here = self.here();
         here.is_driving.set(false);
-        engine::charge(self.prices.switch);
+        cpu::charge(self.prices.switch);
         here.switch_to(0);
     }
 }
@@ -246,10 +247,10 @@ impl Barriers for SimBarriers {
 
     fn heavy_barrier() {
         let process = process();
-        let begun = engine::clock();
+        let begun = cpu::clock();
         irq::barrier(process.prices.membarrier, process.prices.membarrier_cpu);
         process.membarriers.set(process.membarriers.get() + 1);
-        process.barriers.record((engine::clock() - begun).to_ns().0);
+        process.barriers.record((cpu::clock() - begun).to_ns().0);
     }
 
     fn relax(round: u32) {
@@ -343,7 +344,7 @@ unsafe impl Platform for ServerHost {
     }
 
     fn here(&self) -> CpuId {
-        engine::here()
+        cpu::here()
     }
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
@@ -355,7 +356,7 @@ unsafe impl Platform for ServerHost {
         let process = process();
         process.bells[cpu.index()].0.ring(|_| {
             process.futexes.set(process.futexes.get() + 1);
-            engine::charge(process.prices.futex);
+            cpu::charge(process.prices.futex);
             irq::send(cpu, Vector::Look);
         });
     }
@@ -449,7 +450,7 @@ impl Memory {
     fn with_cache<R>(&self, body: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
         // A thread does not lose its CPU here, so it always gets its own CPU's cache.
         let _masked = irq::mask();
-        let mut round = engine::here().index();
+        let mut round = cpu::here().index();
         loop {
             if let Some(mut free) = self.caches[round % self.caches.len()].0.try_lock() {
                 return body(&mut free);

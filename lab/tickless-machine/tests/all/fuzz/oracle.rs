@@ -26,7 +26,7 @@ impl Oracle {
     pub(super) fn fail(&self, what: String) {
         let mut violation = self.violation.borrow_mut();
         if violation.is_none() {
-            *violation = Some((engine::clock().to_ns(), what));
+            *violation = Some((cpu::clock().to_ns(), what));
         }
         engine::stop();
     }
@@ -137,7 +137,7 @@ pub(super) fn test_timer(
 
 fn fire(oracle: &Oracle, record: &TimerRecord, now: Ns) {
     oracle.history.borrow_mut().fired += 1;
-    record.ran_on.set(engine::here().0);
+    record.ran_on.set(cpu::here().0);
     if record.running.replace(true) {
         oracle.fail("a callback overlaps itself".to_string());
     }

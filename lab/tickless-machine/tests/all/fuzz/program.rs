@@ -30,7 +30,7 @@ impl Program {
     }
 
     pub(super) fn run(&self) {
-        while engine::clock() < Ps::from_ns(SAFE_UNTIL) {
+        while cpu::clock() < Ps::from_ns(SAFE_UNTIL) {
             // The CPU must not be switched off in a call of the timer code, which may hold a lock.
             self.kernel.keep_on(|| self.step());
             self.oracle.check_locks();
@@ -49,14 +49,14 @@ impl Program {
         if self.cpu.0 == 0 {
             (0..self.cpus).for_each(|cpu| self.bring_back(CpuId(cpu)));
         }
-        let end = engine::clock().to_ns().after(FARTHEST).after(LATE_MAX).max(CHECK_AT);
+        let end = cpu::clock().to_ns().after(FARTHEST).after(LATE_MAX).max(CHECK_AT);
         let alarm = self.kernel.alarm();
-        while engine::clock() < Ps::from_ns(end) {
+        while cpu::clock() < Ps::from_ns(end) {
             // CPU 0 never sleeps, because a sleeping CPU cannot detect that another CPU's timer
             // interrupt was lost. The other CPUs sleep as soon as the interrupts that were lost in
             // the safety phase must have been detected.
-            if self.cpu.0 == 0 || engine::clock() < Ps::from_ns(SAFE_UNTIL.after(GRACE)) {
-                cpu::wait_until(engine::clock() + Ps::from_ns(ROUND));
+            if self.cpu.0 == 0 || cpu::clock() < Ps::from_ns(SAFE_UNTIL.after(GRACE)) {
+                cpu::wait_until(cpu::clock() + Ps::from_ns(ROUND));
             } else {
                 self.kernel.sleep_until(&alarm, platform::now().after(ROUND));
             }
@@ -201,7 +201,7 @@ impl Program {
         let cpu = busy.next().map_or(any, |record| CpuId(record.ran_on.get()));
         let until = match self.below(4) {
             0 => Ps::from_ns(LAST_RETURN),
-            _ => engine::clock() + Ps(self.below(SHORT_MAX)),
+            _ => cpu::clock() + Ps(self.below(SHORT_MAX)),
         };
         self.kernel.request_power_off(cpu, until);
     }

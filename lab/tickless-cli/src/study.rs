@@ -11,7 +11,8 @@ use crate::progress::Bar;
 use clap::ArgGroup;
 use clap::builder::PossibleValuesParser;
 use tickless_fleet::campaign::Numbers;
-use tickless_lab::studies::{Effort, Request, STUDIES, Study, StudyResult, World};
+use tickless_lab::effort::Effort;
+use tickless_lab::studies::{Request, STUDIES, Study, StudyResult, World};
 
 /// Measure a mechanism beside the behaviour that it replaced
 ///

@@ -48,6 +48,7 @@ pub(crate) use prefix::{Prefix, split};
 pub use problem::{Cause, Problem, Problems, TraceError, Unusable};
 pub use processes::Processes;
 pub(crate) use processes::running;
+pub(crate) use reader::IDLE_NOT_RECORDED;
 pub use symbols::Symbols;
 
 /// One event, with the time, the CPU and the thread at which it occurred.

@@ -5,11 +5,12 @@
 //! forth. Then other scenes, which are small timed programs, are simulated with these prices. Only
 //! then are the same scenes played on the real CPUs, so that they cannot influence a prediction.
 
-use super::{measured, real};
-use crate::LabError;
+use crate::effort::Effort;
+use crate::error::LabError;
+use crate::machines::{measured, real};
 use crate::measure::Spread;
 use crate::progress::Progress;
-use crate::studies::{Band, Cell, Effort, Exhibit, Request, Role, StudyResult, World};
+use crate::studies::{Band, Cell, Exhibit, Request, Role, StudyResult, World};
 use crate::text::figure;
 use std::io;
 use tickless_machine::spec::Spec;

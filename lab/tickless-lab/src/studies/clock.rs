@@ -8,8 +8,8 @@ pub mod model;
 mod readers;
 mod sim;
 
-use super::Study;
 use crate::studies::published::{Headline, PublishedReport};
+use crate::studies::study::Study;
 
 pub const STUDY: Study = Study {
     name: "clock",
@@ -41,5 +41,5 @@ const REPORT: PublishedReport = PublishedReport {
         ],
     },
     plots: ["read_percent", "jobs"],
-    text: include_str!("report.txt"),
+    text: include_str!("clock/report.txt"),
 };

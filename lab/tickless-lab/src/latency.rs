@@ -14,7 +14,7 @@ pub use plan::{Break, Plan, Sample};
 pub use row::{Buckets, Row, Spreads};
 pub use tally::{Bins, Slice, Tally};
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::measure::interleave;
 use crate::progress::Progress;
 

@@ -9,9 +9,10 @@ use crate::progress::Bar;
 use crate::study;
 use clap::ArgGroup;
 use std::path::PathBuf;
+use tickless_lab::effort::Effort;
+use tickless_lab::machines::find;
 use tickless_lab::machines::measured::{self, IfBusy};
-use tickless_lab::machines::{find, validate};
-use tickless_lab::studies::Effort;
+use tickless_lab::validate;
 
 /// Show the simulated machines, and measure or predict this one
 ///

@@ -9,8 +9,8 @@ pub mod model;
 mod sim;
 mod work;
 
-use super::Study;
 use crate::studies::published::{Headline, PublishedReport};
+use crate::studies::study::Study;
 
 pub const STUDY: Study = Study {
     name: "phase",
@@ -41,5 +41,5 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["aligned.apart", "spread.apart"],
     },
     plots: ["seconds", "strip"],
-    text: include_str!("report.txt"),
+    text: include_str!("phase/report.txt"),
 };

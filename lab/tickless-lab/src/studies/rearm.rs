@@ -7,10 +7,13 @@ pub mod model;
 mod ping_pong;
 
 use super::plot::{Bar, Plot, Shape, Side};
-use super::{Request, Study, StudyResult, sim};
-use crate::LabError;
+use super::sim;
+use crate::error::LabError;
 use crate::progress::Progress;
 use crate::studies::published::{Headline, PublishedReport};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
+use crate::studies::study::Study;
 
 pub const STUDY: Study = Study {
     name: "rearm",
@@ -41,7 +44,7 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["eager.device_writes_per_round_trip", "lazy.device_writes_per_round_trip"],
     },
     plots: ["writes", "guards"],
-    text: include_str!("report.txt"),
+    text: include_str!("rearm/report.txt"),
 };
 
 fn plot_writes(study: &mut StudyResult) {

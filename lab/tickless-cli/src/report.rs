@@ -8,9 +8,10 @@ use crate::study;
 use clap::ArgGroup;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use tickless_lab::effort::Effort;
 use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, Report, make, page};
-use tickless_lab::studies::{Effort, STUDIES, Study, World};
+use tickless_lab::studies::{STUDIES, Study, World};
 
 /// Run all studies, simulated and live, and write one page
 ///

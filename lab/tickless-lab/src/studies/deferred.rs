@@ -6,10 +6,13 @@ pub mod model;
 mod scene;
 
 use super::plot::{Bar, Plot, Shape, Side};
-use super::{Request, Study, StudyResult, sim};
-use crate::LabError;
+use super::sim;
+use crate::error::LabError;
 use crate::progress::Progress;
 use crate::studies::published::{Headline, PublishedReport};
+use crate::studies::request::Request;
+use crate::studies::result::StudyResult;
+use crate::studies::study::Study;
 
 pub const STUDY: Study = Study {
     name: "deferred",
@@ -41,7 +44,7 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["1000hz.idle.before.wakes_per_s", "1000hz.idle.after.wakes_per_s"],
     },
     plots: ["wakes", "late_idle"],
-    text: include_str!("report.txt"),
+    text: include_str!("deferred/report.txt"),
 };
 
 /// Adds a plot of how often the expiry thread is woken. `place` is the part of the figures' names

@@ -22,7 +22,8 @@ pub use pipe::Pipe;
 pub use task::{Class, TaskId};
 
 use crate::cost::OsCosts;
-use crate::engine::{self, Machine};
+use crate::cpu;
+use crate::engine::Machine;
 use crate::irq::{self, Vector};
 use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
@@ -214,7 +215,7 @@ impl Kernel {
     }
 
     pub fn sleep_until(&self, alarm: &Timer, at: Ns) {
-        engine::charge(self.costs.syscall);
+        cpu::charge(self.costs.syscall);
         let now = platform::now();
         if now >= at {
             return;
@@ -253,10 +254,10 @@ impl Kernel {
     }
 
     fn interrupt(&self, vector: Vector) {
-        let cpu = engine::here();
+        let cpu = cpu::here();
         match vector {
             Vector::Reschedule => {
-                self.cpus[cpu.index()].interrupted.set(engine::clock());
+                self.cpus[cpu.index()].interrupted.set(cpu::clock());
                 self.cpus[cpu.index()].must_choose.set(true);
             }
             Vector::Barrier => {}
@@ -294,12 +295,12 @@ impl Kernel {
 
     /// The tick's callback. On an idle CPU, restarts the tick only if idle CPUs keep their ticks.
     fn tick(&self, firing: &Firing<Sim>) -> CallbackResult {
-        let cpu = engine::here();
+        let cpu = cpu::here();
         let mine = &self.cpus[cpu.index()];
         mine.ticks.set(mine.ticks.get() + 1);
-        engine::charge(self.costs.tick);
+        cpu::charge(self.costs.tick);
         if cpu == TIMEKEEPER {
-            engine::charge(self.costs.timekeeping);
+            cpu::charge(self.costs.timekeeping);
         }
         let call = self.bases.tick(cpu);
         self.wake_expirer(call);
@@ -316,7 +317,7 @@ impl Kernel {
 
     fn wake_expirer(&self, call: Call) {
         if call == Call::Thread
-            && let Some(task) = self.cpus[engine::here().index()].expirer.get()
+            && let Some(task) = self.cpus[cpu::here().index()].expirer.get()
         {
             self.wake(task);
         }

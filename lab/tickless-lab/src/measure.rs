@@ -19,49 +19,15 @@ mod usage;
 
 use crate::progress::Progress;
 use hdrhistogram::Histogram;
-use std::error::Error;
 use std::hint::black_box;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use tickless::driver::StartTimersError;
 
 pub use cold::Evictor;
 pub use here::{IDLE, busy_percent, cpu_times, cpus, disturbance, machine, processor};
 pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, on_cpus, sleep_with_slack, stay_on, stay_within, wait};
 pub use usage::{ThreadUsage, Threads, Usage, timed};
-
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    #[error("{what}")]
-    Request { what: String },
-    #[error(transparent)]
-    Timers(#[from] StartTimersError),
-    #[error("{what} ({error})")]
-    System {
-        /// The request that was refused, with what the user can do.
-        what: &'static str,
-        error: io::Error,
-    },
-    #[error("the thread {what} died; its message is above. Try again")]
-    Thread { what: &'static str },
-}
-
-impl LabError {
-    /// Returns a function for `map_err` that wraps an error of the operating system. `what`
-    /// describes what was refused, and what the user can do about that.
-    pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LabError {
-        move |error| LabError::System { what, error: error.into() }
-    }
-
-    /// Returns a function for `map_err` that wraps any error. `what` is as in [`LabError::system`].
-    pub fn other<E: Into<Box<dyn Error + Send + Sync>>>(
-        what: &'static str,
-    ) -> impl FnOnce(E) -> LabError {
-        move |error| LabError::System { what, error: io::Error::other(error) }
-    }
-}
 
 /// Measures every variant once in each turn. Every second turn has the reverse order. Returns the
 /// results of each variant in the order of the turns. `progress` shows the user under the name

@@ -10,8 +10,8 @@ mod sim;
 #[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod words;
 
-use super::Study;
 use crate::studies::published::{Headline, PublishedReport};
+use crate::studies::study::Study;
 
 pub const STUDY: Study = Study {
     name: "server",
@@ -40,5 +40,5 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["2.ours.0pct.ns_per_request", "2.ours.10pct.ns_per_request"],
     },
     plots: ["others", "none"],
-    text: include_str!("report.txt"),
+    text: include_str!("server/report.txt"),
 };

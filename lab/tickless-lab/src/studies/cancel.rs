@@ -6,8 +6,8 @@ mod live;
 pub mod model;
 mod sim;
 
-use super::Study;
 use crate::studies::published::{Headline, PublishedReport};
+use crate::studies::study::Study;
 
 pub const STUDY: Study = Study {
     name: "cancel",
@@ -37,5 +37,5 @@ const REPORT: PublishedReport = PublishedReport {
         live: ["32.before.warm_ns", "32.after.warm_ns"],
     },
     plots: ["cost", "cost"],
-    text: include_str!("report.txt"),
+    text: include_str!("cancel/report.txt"),
 };
