@@ -18,6 +18,7 @@ use crate::process::{self, default_slack};
 use crate::timer::shared;
 use crate::timers::Timers;
 use crate::virtual_time::VirtualTime;
+pub(crate) use clock::END;
 use clock::RuntimeClock;
 use driver::Driver;
 use std::cell::RefCell;

@@ -1,6 +1,7 @@
 //! Deadlines that reach everything that is done inside of a future.
 
 use super::{Elapsed, Sleep, sleep_until};
+use crate::platform::coop;
 use crate::timer::ambient;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -107,6 +108,7 @@ impl<F: Future> Future for DeadlineScope<F> {
         loop {
             let scope = this.sleep.entry.scope(cx.waker());
             let has_passed = scope.is_some_and(|scope| scope.has_passed);
+            let before = coop::left();
             let polled = match scope {
                 Some(scope) => scope.enter(|| this.future.as_mut().poll(cx)),
                 None => this.future.as_mut().poll(cx),
@@ -117,7 +119,9 @@ impl<F: Future> Future for DeadlineScope<F> {
             let ambient = if has_passed {
                 this.is_propagated.then_some(deadline.to_ns())
             } else {
-                match ready!(this.sleep.as_mut().project().entry.poll_in_scope(cx)) {
+                let mut entry = this.sleep.as_mut().project().entry;
+                let poll = |cx: &mut Context<'_>| entry.as_mut().poll_in_scope(cx);
+                match ready!(coop::poll_after(before, cx, poll)) {
                     // The deadline has just passed. Poll the future once more: timeouts that wait
                     // inside of it return their errors.
                     None => continue,

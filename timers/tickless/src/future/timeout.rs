@@ -1,6 +1,7 @@
 //! Futures with a deadline.
 
 use super::{CoarseSleep, Sleep};
+use crate::platform::coop;
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
@@ -83,11 +84,14 @@ macro_rules! timeout {
             #[cfg_attr(debug_assertions, track_caller)]
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
                 let this = self.project();
+                let before = coop::left();
                 if let Poll::Ready(output) = this.future.poll(cx) {
                     return Poll::Ready(Ok(output));
                 }
                 let deadline = this.sleep.deadline();
-                let elapsed = this.sleep.project().entry.poll_in_scope(cx);
+                let mut entry = this.sleep.project().entry;
+                let poll = |cx: &mut Context<'_>| entry.as_mut().poll_in_scope(cx);
+                let elapsed = coop::poll_after(before, cx, poll);
                 elapsed.map(|ambient| Err(Elapsed::new(deadline, ambient)))
             }
         }

@@ -130,6 +130,11 @@ impl HostClock {
     }
 
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
+    /// Returns the asynchronous runtime that drives the timers on this clock, if there is one.
+    pub fn runtime(&self) -> Option<&dyn Runtime> {
+        self.runtime.as_deref()
+    }
+
     pub fn of_runtime(runtime: Arc<dyn Runtime>) -> HostClock {
         HostClock { runtime: Some(runtime), ..HostClock::without_counter(Kind::Runtime) }
     }

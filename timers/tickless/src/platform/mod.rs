@@ -16,8 +16,9 @@ pub mod chance;
 pub mod clock;
 pub mod clock_error;
 mod comparison;
-mod counter;
 #[cfg(linux_platform)]
+pub mod coop;
+mod counter;
 pub mod cpu;
 pub mod device;
 #[cfg(linux_platform)]

@@ -16,6 +16,11 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     /// this method checks whether the clock has become virtual.
     fn waits_in_task(&self) -> bool;
 
+    /// Returns whether the runtime has looked for due timers since the time `deadline`. A new timer
+    /// whose deadline has passed waits for that, so that the task yields to the runtime. Never
+    /// called under a lock.
+    fn has_seen(&self, deadline: Ns) -> bool;
+
     /// Makes the runtime poll the task that runs the timers.
     fn wake_task(&self);
 }

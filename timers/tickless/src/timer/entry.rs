@@ -16,6 +16,7 @@ use super::pinned::Pinned;
 use super::shared::{Handle, Shared};
 use super::turns::{Byte, Lead, Turns};
 use super::wakers::Pause;
+use crate::platform::coop;
 use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomPinned;
@@ -192,7 +193,7 @@ impl<L: Family<Host>> Entry<L> {
     fn poll_armed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let entry = self.into_ref();
         let waits = !entry.has_fired() && entry.register(cx.waker());
-        if waits { Poll::Pending } else { Poll::Ready(()) }
+        if waits { Poll::Pending } else { coop::proceed(cx) }
     }
 
     /// Arms the timer for the task that polls, unless the deadline has passed.
@@ -202,12 +203,12 @@ impl<L: Family<Host>> Entry<L> {
         let entry = self.into_ref();
         let Some(timer) = entry.timer() else { return entry.poll_by_clock(cx) };
         if entry.has_fired() {
-            return Poll::Ready(());
+            return coop::proceed(cx);
         }
         let now = timer.shared().now();
-        if entry.deadline() <= now {
+        if entry.deadline() <= now && timer.shared().has_seen(entry.deadline()) {
             entry.turns.set_fired();
-            return Poll::Ready(());
+            return coop::proceed(cx);
         }
         // SAFETY: the timer is not armed, so no driver accesses the waker.
         unsafe { *entry.waker.get() = Some(cx.waker().clone()) };

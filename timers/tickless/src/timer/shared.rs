@@ -130,6 +130,14 @@ impl Shared {
         self.bases.platform().clock.now()
     }
 
+    /// Returns whether a new timer with the passed `deadline` is ready at once. The timers of an
+    /// asynchronous runtime are not until it has looked for due timers.
+    #[inline]
+    pub fn has_seen(&self, deadline: Ns) -> bool {
+        let runtime = self.bases.platform().clock.runtime();
+        runtime.is_none_or(|runtime| runtime.has_seen(deadline))
+    }
+
     /// Returns the number of the CPU on which the caller runs. The caller can be moved at any time.
     #[inline]
     pub(crate) fn cpu(&self) -> usize {

@@ -6,17 +6,22 @@
 
 use crate::platform::runtime::Runtime;
 use crate::platform::system_clock::system_now;
-use crate::time::from_std;
+use crate::time::{from_std, to_std};
+use std::pin::pin;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Waker};
 use std::time;
 use tickless_core::time::Ns;
 use tokio::runtime::{EnterGuard, Handle, RuntimeFlavor};
+use tokio::task::unconstrained;
 
 /// The largest difference between tokio's clock and the system's that is taken for the time between
 /// their two readings. If they differ by more, `check` compares them exactly.
 const APART: time::Duration = time::Duration::from_micros(20);
+
+/// The time on the clock of a runtime that has ended: every timer is due.
+pub(crate) const END: Ns = Ns(Ns::NEVER.0 - 1);
 
 /// The clock of one runtime, and the waker of the task that drives the timers on it.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ pub(super) struct RuntimeClock {
     is_virtual: AtomicBool,
     /// Whether the program has chosen a sleep of tokio's as the event device.
     uses_sleep: AtomicBool,
+    /// The last time at which the reactor was seen to look for due timers.
+    seen: AtomicU64,
     /// Whether the runtime has ended: all pending timers fire then.
     has_ended: AtomicBool,
     /// Wakes the task that drives the timers. Set when that task is first polled.
@@ -52,6 +59,7 @@ impl RuntimeClock {
             can_pause: can_pause(runtime),
             is_virtual: AtomicBool::new(false),
             uses_sleep: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
             task: OnceLock::new(),
         };
@@ -116,6 +124,11 @@ impl RuntimeClock {
         self.task.get_or_init(|| waker.clone());
     }
 
+    /// Records that the reactor has looked for due timers at the time `now`.
+    pub(super) fn set_seen(&self, now: Ns) {
+        self.seen.store(now.0, Ordering::Relaxed);
+    }
+
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
@@ -128,7 +141,7 @@ impl RuntimeClock {
 impl Runtime for RuntimeClock {
     fn now(&self) -> Ns {
         if self.has_ended() {
-            return Ns(Ns::NEVER.0 - 1);
+            return END;
         }
         if !self.can_pause {
             return system_now();
@@ -152,6 +165,21 @@ impl Runtime for RuntimeClock {
 
     fn waits_in_task(&self) -> bool {
         self.check() || self.uses_sleep()
+    }
+
+    fn has_seen(&self, deadline: Ns) -> bool {
+        if self.has_ended() || deadline.0 <= self.seen.load(Ordering::Relaxed) {
+            return true;
+        }
+        if !self.waits_in_task() {
+            return false;
+        }
+        // Tokio knows: its own sleep is ready at once if its driver has reached the deadline.
+        let _entered = self.enter();
+        let theirs =
+            tokio::time::sleep_until(tokio::time::Instant::from_std(to_std(deadline.into())));
+        let polled = pin!(unconstrained(theirs)).poll(&mut Context::from_waker(Waker::noop()));
+        polled.is_ready()
     }
 
     fn wake_task(&self) {

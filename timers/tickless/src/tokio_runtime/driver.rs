@@ -28,6 +28,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
+use tickless_core::time::CpuId;
 #[cfg(linux_platform)]
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio::runtime::Handle;
@@ -114,18 +115,20 @@ impl RuntimeTimers {
                 return;
             }
             let has_expired = self.driver.has_expired(event);
-            if self.clock.check() {
-                self.clock.wake_task();
-                return;
-            }
-            if self.clock.uses_sleep() {
-                state.run_in_sleep(event);
+            let are_late = self.driver.are_late.swap(false, Ordering::Relaxed);
+            if self.clock.waits_in_task() {
+                if are_late {
+                    state.driver.run_and_rearm();
+                }
+                state.run_in_sleep(self, event);
                 return;
             }
             // Each arming for an earlier deadline sets the timerfd at once. So no timer is due
             // unless the timerfd has expired.
-            if has_expired || self.driver.are_late.swap(false, Ordering::Relaxed) {
+            if has_expired || are_late {
+                let now = self.clock.now();
                 state.driver.run_and_rearm();
+                self.clock.set_seen(now);
             }
             // Record the deadline for which the reactor waits. If the clock is paused later, a
             // thread that arms a timer for an earlier time wakes the task.
@@ -136,9 +139,16 @@ impl RuntimeTimers {
 
 impl State {
     /// Runs the due timers, and makes tokio wake `waker` at the next deadline.
-    fn run_in_sleep(&mut self, waker: &Waker) {
+    ///
+    /// As with tokio's own timers, a timer is due when tokio's driver has reached its deadline, and
+    /// not as soon as the clock has.
+    fn run_in_sleep(&mut self, timers: &RuntimeTimers, waker: &Waker) {
         loop {
-            self.driver.run_and_rearm();
+            let earliest = timers.timers.shared.bases.exact_next_event(CpuId(0));
+            if earliest > timers.clock.now() {
+                // Nothing is due: only update the deadline, after timers have been dropped.
+                self.driver.run_and_rearm();
+            }
             let Some(next) = self.driver.next_event() else {
                 // No timer is pending. Drop the sleep: tokio would advance a paused clock to it.
                 self.sleep = None;
@@ -152,6 +162,7 @@ impl State {
             if sleep.as_mut().poll(&mut Context::from_waker(waker)).is_pending() {
                 return;
             }
+            self.driver.run_and_rearm();
         }
     }
 }
@@ -208,13 +219,8 @@ impl Future for Owner {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.timers.clock.set_task(cx.waker());
-        if self.timers.clock.check() {
-            // Timers fire in this task, where tests on a paused clock expect it.
-            self.timers.driver.run(|state| state.run_in_sleep(cx.waker()));
-        } else {
-            // This is the first poll, or an armed timer is due before the sleep ends.
-            self.timers.fire(&self.event);
-        }
+        // This is the first poll, or an armed timer is due before the sleep ends.
+        self.timers.fire(&self.event);
         Poll::Pending
     }
 }

@@ -39,8 +39,8 @@ pub fn resume() {
 pub async fn advance(duration: Duration) {
     match tokio_runtime::entered() {
         Some(time) => time.advance(duration),
-        // Ends with a yield, during which the task that drives these timers runs.
-        None => tokio::time::advance(duration).await,
+        // Ends with a yield, during which the runtime fires both kinds of timers.
+        None => return tokio::time::advance(duration).await,
     }
     // Lets the tasks run that this task has woken.
     tokio::task::yield_now().await;

@@ -62,9 +62,22 @@ impl Interval {
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(self.sleep.as_mut().poll(cx));
         let due = self.sleep.deadline();
-        let next = self.after(due, self.sleep.now());
+        let next = match self.leave_ended_runtime() {
+            Some(now) => now + self.period,
+            None => self.after(due, self.sleep.now()),
+        };
         self.sleep.as_mut().reset(next);
         Poll::Ready(due)
+    }
+
+    /// Moves an interval whose runtime has ended to the timers of the caller's context. Returns the
+    /// time on their clock.
+    fn leave_ended_runtime(&mut self) -> Option<Instant> {
+        self.sleep.runtime_has_ended().then(|| {
+            let (timers, now) = (current(), tokio_runtime::now());
+            self.sleep = Box::pin(Sleep::new(&timers, now, self.period));
+            Instant(now)
+        })
     }
 
     /// Returns when the next tick is due, after a tick due at `due` that was taken at `now`.
@@ -95,6 +108,7 @@ impl Interval {
 
     /// Makes the next tick due when `after` has passed.
     pub fn reset_after(&mut self, after: Duration) {
+        self.leave_ended_runtime();
         self.reset_at(self.sleep.now() + after);
     }
 

@@ -2,7 +2,7 @@
 
 use super::Instant;
 use crate::time;
-use crate::tokio_runtime::{Current, current};
+use crate::tokio_runtime::{Current, END, current};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -68,6 +68,11 @@ impl Sleep {
     /// sleep was created. The task that polled it last is woken at the new deadline.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         self.project().inner.reset_at(deadline.0);
+    }
+
+    /// Returns whether the sleep belongs to a runtime that has ended.
+    pub(super) fn runtime_has_ended(&self) -> bool {
+        self.now().0.to_ns() == END
     }
 
     pub(super) fn now(&self) -> Instant {

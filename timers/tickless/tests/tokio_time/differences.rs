@@ -4,7 +4,7 @@ use super::time::{self, Instant, MissedTickBehavior};
 use crate::{HOUR, message, ms};
 use std::panic::catch_unwind;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// Whether a sleep is ready when it is polled right after a reset to a time in the past.
@@ -33,17 +33,6 @@ pub fn sleeps_outside_of_a_runtime() -> bool {
 
 pub async fn an_instant_out_of_range() -> bool {
     catch_unwind(|| Instant::now() + Duration::MAX).is_ok()
-}
-
-/// How many of a thousand ready timers can be polled in one turn of a task.
-pub async fn ready_polls_in_one_turn() -> usize {
-    let mut sleep = pin!(time::sleep(ms(1)));
-    sleep.as_mut().await;
-    std::future::poll_fn(|cx| {
-        let polls = (0..1000).map(|_| sleep.as_mut().poll(cx));
-        Poll::Ready(polls.take_while(Poll::is_ready).count())
-    })
-    .await
 }
 
 /// A consumer that is late by three and a half periods of a millisecond.

@@ -3,7 +3,7 @@
 use crate::{HOUR, ms};
 use std::sync::mpsc::channel;
 use std::time::Instant;
-use tickless::tokio_time::{rescue_after, sleep, use_tokio_sleep};
+use tickless::tokio_time::{interval, rescue_after, sleep, use_tokio_sleep};
 use tokio::runtime::{Builder, Runtime};
 
 fn current_thread() -> Runtime {
@@ -20,6 +20,28 @@ fn a_runtime_that_has_ended_is_left() {
     let begin = Instant::now();
     pollster::block_on(sleep(ms(5)));
     assert!(begin.elapsed() >= ms(5));
+}
+
+/// Its pending tick completes, and later ones are a period apart.
+#[test]
+fn an_interval_outlives_its_runtime() {
+    for runtime in [current_thread(), Builder::new_multi_thread().enable_all().build().unwrap()] {
+        let mut ticks = runtime.block_on(async {
+            let mut ticks = interval(ms(10));
+            ticks.tick().await;
+            ticks
+        });
+        drop(runtime);
+        pollster::block_on(ticks.tick());
+        let begin = Instant::now();
+        for _ in 0..3 {
+            pollster::block_on(ticks.tick());
+        }
+        assert!(begin.elapsed() >= ms(30), "{:?}", begin.elapsed());
+        ticks.reset();
+        pollster::block_on(ticks.tick());
+        assert!(begin.elapsed() >= ms(40), "{:?}", begin.elapsed());
+    }
 }
 
 #[test]
