@@ -13,6 +13,7 @@ mod watching;
 
 pub use firing::ClockFired;
 
+use crate::events;
 use crate::platform::clock::HostClock;
 use crate::platform::locked::locked;
 use crate::platform::time_base::TimeBase;
@@ -21,7 +22,7 @@ use crate::timer::clock_timers::OnStep;
 use crate::timer::owned::Owned;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
-use firing::{Armed, State};
+use firing::{Armed, Arming, State};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
@@ -108,7 +109,7 @@ impl ClockTimer {
         F: FnMut(&mut ClockFired<'_>) + Send + 'static,
     {
         let watch = Arc::clone(&shared.clock_timers.watch);
-        let state = Arc::new(State { base, armed: Mutex::new(Armed::Idle), watch });
+        let state = Arc::new(State { base, arming: Mutex::default(), watch });
         let own = Arc::clone(&state);
         let timer = Owned::new(shared.handle(), move |fired| own.fire(fired, &mut callback));
         let inner = Arc::new(Inner { timer, state });
@@ -180,31 +181,21 @@ impl ClockTimer {
             let state = &self.inner.state;
             let is_earlier = Ns::from_duration(after) < state.left(armed, clock);
             let at = clock.now() + after;
-            (is_earlier || !self.inner.timer.is_active())
-                .then(|| Armed::relative(clock, state.base, at))
+            let is_idle = armed == Armed::Idle;
+            (is_earlier || is_idle).then(|| Armed::relative(clock, state.base, at))
         })
     }
 
     /// Cancels the timer without waiting for its callback: see
     /// [`HrTimer::cancel`](crate::HrTimer::cancel).
     pub fn cancel(&self) -> Cancel {
-        self.disarm(|| self.inner.timer.cancel())
+        self.cancel_if(|_| true)
     }
 
     /// Cancels the timer, unless its callback is running. In that case the call changes nothing and
     /// returns [`Cancel::Running`].
     pub fn try_cancel(&self) -> Cancel {
-        if self.inner.timer.shared().is_forked_child() {
-            return self.inner.timer.try_cancel();
-        }
-        // Hold the lock across both changes: a concurrent start, or a conversion after a step of
-        // the clock, must not see one without the other.
-        let mut state = locked(&self.inner.state.armed);
-        let found = self.inner.timer.try_cancel();
-        if found != Cancel::Running {
-            *state = Armed::Idle;
-        }
-        found
+        self.cancel_if(|arming| !arming.runs)
     }
 
     /// Cancels the timer and waits until its callback is not running.
@@ -213,7 +204,7 @@ impl ClockTimer {
     ///
     /// Fails as [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync) does.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        self.disarm(|| self.inner.timer.cancel_sync())
+        self.cancel_and(|| self.inner.timer.cancel_sync())
     }
 
     /// Cancels a timer that is never armed while its callback runs, and waits: see
@@ -223,7 +214,7 @@ impl ClockTimer {
     ///
     /// Fails as [`HrTimer::cancel_single_shot`](crate::HrTimer::cancel_single_shot) does.
     pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
-        self.disarm(|| self.inner.timer.cancel_single_shot())
+        self.cancel_and(|| self.inner.timer.cancel_single_shot())
     }
 
     /// Cancels the timer for good and waits: every later arming fails with [`StartError::Shut`].
@@ -232,31 +223,31 @@ impl ClockTimer {
     ///
     /// Fails as [`HrTimer::shutdown_sync`](crate::HrTimer::shutdown_sync) does.
     pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
-        self.disarm(|| self.inner.timer.shutdown_sync())
+        self.cancel_and(|| self.inner.timer.shutdown_sync())
     }
 
     /// Returns `true` if the timer is armed. The answer can be out of date at once.
     pub fn is_pending(&self) -> bool {
-        let is_forked_child = self.inner.timer.shared().is_forked_child();
-        !is_forked_child
-            && !matches!(*locked(&self.inner.state.armed), Armed::Idle)
-            && self.inner.timer.is_pending()
+        self.read(|arming| arming.armed != Armed::Idle).unwrap_or(false)
     }
 
     /// Returns `true` if the timer is armed or its callback is running.
     pub fn is_active(&self) -> bool {
-        self.inner.timer.is_active()
+        self.read(|arming| arming.armed != Armed::Idle || arming.runs).unwrap_or(false)
     }
 
     /// Returns the deadline that the timer is armed for, if that is on the timer's own clock.
     pub fn deadline(&self) -> Option<Instant> {
-        if self.inner.timer.shared().is_forked_child() {
-            return None;
-        }
-        match *locked(&self.inner.state.armed) {
+        match self.read(|arming| arming.armed)? {
             Armed::Own(window) => Some(window.soft.into()),
             Armed::Idle | Armed::Timers(_) => None,
         }
+    }
+
+    /// Passes the locked state to `read`; `None` in a forked child, which must not wait for locks.
+    fn read<R>(&self, read: impl FnOnce(&Arming) -> R) -> Option<R> {
+        let is_forked_child = self.inner.timer.shared().is_forked_child();
+        (!is_forked_child).then(|| read(&locked(&self.inner.state.arming)))
     }
 
     /// Calls `armed` with what the timer is armed for now, and arms the timer for what `armed`
@@ -269,36 +260,70 @@ impl ClockTimer {
         if shared.is_forked_child() {
             return Err(StartError::Shut);
         }
-        // Hold the lock until the core has armed the timer: a concurrent conversion after a step of
-        // the clock must not see the new deadline without the arming.
-        let mut state = locked(&self.inner.state.armed);
-        let Some(armed) = armed(&shared.bases.platform().clock, *state) else {
-            return Ok(Started::Kept);
-        };
-        *state = armed;
-        let started = self.inner.start(*state);
-        if !matches!(started, Ok(Started::Idle | Started::Pending)) {
-            *state = Armed::Idle;
-        }
-        started
+        events::after(|| {
+            // Hold the lock until the core has armed the timer: a concurrent conversion after a
+            // step of the clock must not see the new deadline without the arming.
+            let mut arming = locked(&self.inner.state.arming);
+            let Some(armed) = armed(&shared.bases.platform().clock, arming.armed) else {
+                return Ok(Started::Kept);
+            };
+            if arming.cancels > 0 {
+                return Ok(Started::Cancelled);
+            }
+            // The core's own result tells nothing of this: it runs the timer for a conversion, too.
+            let was_armed = std::mem::replace(&mut arming.armed, armed) != Armed::Idle;
+            match self.inner.start(armed) {
+                Ok(Started::Idle | Started::Pending) if was_armed => Ok(Started::Pending),
+                Ok(Started::Idle | Started::Pending) => Ok(Started::Idle),
+                failed => {
+                    arming.armed = Armed::Idle;
+                    failed
+                }
+            }
+        })
     }
 
-    /// Calls `cancel` and removes the deadline, so that no step of a clock arms the timer again.
-    fn disarm<R>(&self, cancel: impl FnOnce() -> R) -> R {
-        let is_forked_child = self.inner.timer.shared().is_forked_child();
-        if !is_forked_child {
-            *locked(&self.inner.state.armed) = Armed::Idle;
+    /// Cancels the timer if `may` allows it in its current state. Does not wait.
+    fn cancel_if(&self, may: impl FnOnce(&Arming) -> bool) -> Cancel {
+        if self.inner.timer.shared().is_forked_child() {
+            return Cancel::Idle;
         }
-        let found = cancel();
-        if !is_forked_child {
-            // A callback that ran during the cancel can have stored a new deadline. Remove it,
-            // unless the timer is armed again or its callback is still running.
-            let mut state = locked(&self.inner.state.armed);
-            if !self.inner.timer.is_active() {
-                *state = Armed::Idle;
+        events::after(|| {
+            // Hold the lock across both changes: a concurrent start, or a conversion after a step
+            // of the clock, must not see one without the other.
+            let mut arming = locked(&self.inner.state.arming);
+            if !may(&arming) {
+                return Cancel::Running;
+            }
+            let found = arming.cancel();
+            self.inner.timer.cancel();
+            found
+        })
+    }
+
+    /// Cancels the timer, and calls `wait`, which waits for the callback. Armings fail until then.
+    fn cancel_and(
+        &self,
+        wait: impl FnOnce() -> Result<Cancel, CancelError>,
+    ) -> Result<Cancel, CancelError> {
+        struct Cancelling<'a>(&'a ClockTimer);
+        impl Drop for Cancelling<'_> {
+            fn drop(&mut self) {
+                if !self.0.inner.timer.shared().is_forked_child() {
+                    locked(&self.0.inner.state.arming).cancels -= 1;
+                }
             }
         }
-        found
+        if self.inner.timer.shared().is_forked_child() {
+            return wait();
+        }
+        let found = {
+            let mut arming = locked(&self.inner.state.arming);
+            arming.cancels += 1;
+            arming.cancel()
+        };
+        let _cancelling = Cancelling(self);
+        wait().map(|_| found)
     }
 }
 
@@ -313,7 +338,7 @@ impl Drop for ClockTimer {
 }
 
 impl Inner {
-    /// Arms the timer in the core. The caller holds the lock of `state.armed`.
+    /// Arms the timer in the core. The caller holds the lock of `state.arming`.
     fn start(&self, armed: Armed) -> Result<Started, StartError> {
         let shared = self.timer.shared();
         let now = shared.now();
@@ -325,11 +350,10 @@ impl Inner {
 impl OnStep for Inner {
     /// Rearms the timer after a clock was set, if its deadline is on its own clock.
     fn convert_deadline(&self) {
-        let state = locked(&self.state.armed);
-        // If it has a deadline but is not active, it was cancelled in its callback: do not arm it.
-        if matches!(*state, Armed::Own(_)) && self.timer.is_active() {
+        let arming = locked(&self.state.arming);
+        if let Armed::Own(_) = arming.armed {
             // An error means that the timer was shut down concurrently.
-            let _ = self.start(*state);
+            let _ = self.start(arming.armed);
         }
     }
 }
@@ -342,7 +366,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Instant;
 
-    const HOUR_NS: i64 = 3_600_000_000_000;
+    const HOUR_NS: i128 = 3_600_000_000_000;
 
     fn wait_for(count: &AtomicU64, target: u64) {
         let begun = Instant::now();

@@ -8,7 +8,8 @@
 //! | `TRACE` | armed, cancelled, fired |
 //!
 //! All have the target `tickless`. A subscriber can run any code, and can use timers itself, so
-//! events are emitted while no lock is held. A driver calls the subscriber as if it were part of
+//! events are emitted while no lock is held: code that arms or cancels a timer under a lock of its
+//! own does that inside [`after`]. A driver calls the subscriber as if it were part of
 //! the timer's callback: dropping a timer there does not wait, and a panic of the subscriber counts
 //! as a panic of the callback.
 
@@ -41,14 +42,89 @@ pub(crate) fn are_traced() -> bool {
     return false;
 }
 
+/// Calls `locking`, which holds a lock of the library, and then emits the events of the timers that
+/// it armed and cancelled.
+#[inline]
+pub(crate) fn after<R>(locking: impl FnOnce() -> R) -> R {
+    #[cfg(feature = "tracing")]
+    let held = held::Held::begin();
+    let result = locking();
+    #[cfg(feature = "tracing")]
+    held.emit();
+    result
+}
+
+#[cfg(feature = "tracing")]
+mod held {
+    use std::cell::RefCell;
+
+    type Event = Box<dyn FnOnce()>;
+
+    thread_local! {
+        /// The events of this thread's outermost call of [`after`](super::after).
+        static HELD: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
+    }
+
+    /// When dropped without [`emit`](Held::emit), by a panic, this discards the events.
+    pub(super) struct Held {
+        is_outermost: bool,
+    }
+
+    impl Held {
+        pub(super) fn begin() -> Held {
+            let begin = |held: &RefCell<Option<_>>| {
+                let is_outermost = held.borrow().is_none();
+                held.borrow_mut().get_or_insert_default();
+                is_outermost
+            };
+            Held { is_outermost: super::are_traced() && HELD.try_with(begin) == Ok(true) }
+        }
+
+        pub(super) fn emit(self) {
+            self.take().into_iter().for_each(|event| event());
+        }
+
+        fn take(&self) -> Vec<Event> {
+            let take = || HELD.try_with(RefCell::take).ok().flatten();
+            self.is_outermost.then(take).flatten().unwrap_or_default()
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.take();
+        }
+    }
+
+    /// Emits an event, unless `after` is to emit it. A thread that ends emits none.
+    pub(crate) fn emit(event: impl FnOnce() + 'static) {
+        let is_held = HELD.try_with(|held| held.borrow().is_some());
+        if is_held == Ok(false) {
+            event();
+        } else if is_held == Ok(true) {
+            HELD.with_borrow_mut(|held| held.get_or_insert_default().push(Box::new(event)));
+        }
+    }
+}
+
+#[cfg(feature = "tracing")]
+use held::emit;
+
+#[cfg(not(feature = "tracing"))]
+fn emit(_: impl FnOnce()) {}
+
 #[inline]
 pub(crate) fn armed(label: &'static str, window: Window) {
-    event!(TRACE, "armed", timer = label, soft_ns = window.soft.0, hard_ns = window.hard.0);
+    let Window { soft, hard } = window;
+    emit(move || event!(TRACE, "armed", timer = label, soft_ns = soft.0, hard_ns = hard.0));
 }
 
 #[inline]
 pub(crate) fn cancelled(label: impl Fn() -> &'static str) {
-    event!(TRACE, "cancelled", timer = label());
+    if are_traced() {
+        let label = label();
+        emit(move || event!(TRACE, "cancelled", timer = label));
+    }
 }
 
 #[cfg(feature = "tracing")]

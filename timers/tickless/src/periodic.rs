@@ -17,6 +17,7 @@
 mod error;
 mod run;
 
+use crate::events;
 use crate::hrtimer::HrTimer;
 use crate::platform::locked::locked;
 use crate::timer::cancel_error::CancelError;
@@ -25,13 +26,13 @@ use crate::timer::slot::OwnOrLent;
 use crate::timers::Timers;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tickless_core::bases::StartError;
 use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{StartError, Started};
 use tickless_core::phase::PhaseSlot;
 use tickless_core::time::{Instant, Ns, Window};
 
 pub use error::PeriodError;
-pub(crate) use run::{AfterCallback, Run, pass};
+pub(crate) use run::{Run, pass};
 pub use tickless_core::phase::Phase;
 
 /// What happens to periods that were missed because the system or the callback was late.
@@ -92,11 +93,7 @@ impl Timers {
         let run = Arc::new(Mutex::new(Run::default()));
         let shared_run = Arc::clone(&run);
         let timer = self.hrtimer(move |fired| {
-            let call = |period: &mut Fired<'_>| {
-                callback(period);
-                AfterCallback::TimerAlive
-            };
-            pass(|| locked(&shared_run), fired, call);
+            pass(|| Some(locked(&shared_run)), fired, &mut callback);
         });
         Periodic::around(timer, OwnOrLent::Own(run))
     }
@@ -110,10 +107,7 @@ impl Periodic {
 
     /// Sets what happens to missed periods; the default is [`Missed::Skip`]. Takes a lock.
     pub fn missed(self, missed: Missed) -> Periodic {
-        // Do not lock the run in a forked child: a thread of the parent can have left it locked.
-        if !self.timer.shared().is_forked_child() {
-            locked(&self.run).missed = missed;
-        }
+        self.read(|run| run.missed = missed);
         self
     }
 
@@ -157,6 +151,12 @@ impl Periodic {
         if shared.is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
         }
+        events::after(|| self.start_in_phase(phase, period))
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn start_in_phase(&self, phase: Phase, period: Duration) -> Result<(), PeriodError> {
+        let shared = self.timer.shared();
         let mut run = locked(&self.run);
         let length = Ns::from_duration(period);
         let keeps = |&(by, ref slot): &(Phase, PhaseSlot)| by == phase && slot.period() == length;
@@ -181,7 +181,7 @@ impl Periodic {
         let first = slot.first_after(shared.now());
         run.slot = Some((phase, slot));
         let begun = self.begin(&mut run, first, period, self.slack);
-        if begun.is_err() {
+        if run.expected.is_none() {
             self.leave_phase(run.slot.take());
         }
         begun
@@ -212,13 +212,16 @@ impl Periodic {
         if self.timer.shared().is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
         }
-        let mut run = locked(&self.run);
-        self.leave_phase(run.slot.take());
-        self.begin(&mut run, first.to_ns(), period, Ns::from_duration(slack))
+        events::after(|| {
+            let mut run = locked(&self.run);
+            self.leave_phase(run.slot.take());
+            self.begin(&mut run, first.to_ns(), period, Ns::from_duration(slack))
+        })
     }
 
-    /// Arms the timer and stores the window in which it should expire next. The caller holds the
-    /// lock of the run: an expiry must not see the arming without the window.
+    /// Arms the timer and stores the window in which it should expire next, unless a synchronous
+    /// cancel is in progress, which cancels this start. The caller holds the lock of the run: an
+    /// expiry must not see the arming without the window.
     #[cfg_attr(debug_assertions, track_caller)]
     fn begin(
         &self,
@@ -231,18 +234,17 @@ impl Periodic {
         run.turn += 1;
         run.period = Ns::from_duration(period);
         run.expected = None;
-        self.timer.start_window(window)?;
-        run.expected = Some(window);
+        if run.cancels == 0 && self.timer.start_window(window)? != Started::Cancelled {
+            run.expected = Some(window);
+        }
         Ok(())
     }
 
     /// Returns how long after each multiple of its period on the timers' clock the timer expires;
     /// `None` unless it was started with a phase.
     pub fn phase_offset(&self) -> Option<Duration> {
-        if self.timer.shared().is_forked_child() {
-            return None;
-        }
-        locked(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())
+        let offset = |run: &mut Run| run.slot.as_ref().map(|(_, slot)| slot.phase().to_duration());
+        self.read(offset).flatten()
     }
 
     /// Frees a phase. Does nothing in a forked child, which must not wait for locks.
@@ -256,43 +258,40 @@ impl Periodic {
     /// Stops the timer without waiting for its callback. If the callback is running now, that is
     /// its last run.
     pub fn cancel(&self) -> Cancel {
-        if self.timer.shared().is_forked_child() {
-            return Cancel::Idle;
-        }
-        let mut run = locked(&self.run);
-        let was_stopped = run.stop();
-        self.leave_phase(run.slot.take());
-        let found = self.timer.cancel();
-        Self::cancel_result(found, was_stopped)
+        self.cancel_if(|_| true)
     }
 
     /// Stops the timer, unless its callback is running. In that case the call changes nothing and
     /// returns [`Cancel::Running`].
     pub fn try_cancel(&self) -> Cancel {
+        self.cancel_if(|run| run.running.is_none())
+    }
+
+    /// Stops the timer if `may` allows it in its current state. Does not wait.
+    fn cancel_if(&self, may: impl FnOnce(&Run) -> bool) -> Cancel {
         if self.timer.shared().is_forked_child() {
             return Cancel::Idle;
         }
-        let mut run = locked(&self.run);
-        match self.timer.try_cancel() {
-            Cancel::Running => Cancel::Running,
-            found => {
-                let was_stopped = run.stop();
-                self.leave_phase(run.slot.take());
-                Self::cancel_result(found, was_stopped)
+        events::after(|| {
+            let mut run = locked(&self.run);
+            if !may(&run) {
+                return Cancel::Running;
             }
-        }
+            let found = run.stop();
+            self.leave_phase(run.slot.take());
+            self.timer.cancel();
+            found
+        })
     }
 
-    /// Stops the timer and waits until its callback is not running.
+    /// Stops the timer and waits until its callback is not running. A start during this call is
+    /// cancelled, too.
     ///
     /// # Errors
     ///
     /// Fails as [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync) does.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        // `halt` releases the lock of the run before the wait below. Otherwise this call would wait
-        // forever for an expiry that, after its callback, waits for that lock.
-        let was_stopped = self.halt();
-        Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
+        self.cancel_and(|| self.timer.cancel_sync())
     }
 
     /// Stops the timer for good and waits: every later start fails with [`StartError::Shut`].
@@ -301,58 +300,64 @@ impl Periodic {
     ///
     /// Fails as [`HrTimer::shutdown_sync`](crate::HrTimer::shutdown_sync) does.
     pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
-        let was_stopped = self.halt();
-        Ok(Self::cancel_result(self.timer.shutdown_sync()?, was_stopped))
+        self.cancel_and(|| self.timer.shutdown_sync())
     }
 
-    /// Stops the timer: an expiry that comes later does not run the callback. Returns whether the
-    /// timer had been stopped before.
-    pub(crate) fn halt(&self) -> bool {
-        if self.timer.shared().is_forked_child() {
-            return true;
+    /// Stops the timer, and calls `wait`, which waits for the callback. Starts fail until then. The
+    /// run is not locked during the wait, because the end of the callback locks it.
+    fn cancel_and(
+        &self,
+        wait: impl FnOnce() -> Result<Cancel, CancelError>,
+    ) -> Result<Cancel, CancelError> {
+        struct Cancelling<'a>(&'a Periodic);
+        impl Drop for Cancelling<'_> {
+            fn drop(&mut self) {
+                self.0.read(|run| run.cancels -= 1);
+            }
         }
-        let (was_stopped, slot) = {
-            let mut run = locked(&self.run);
+        let begin = |run: &mut Run| {
+            run.cancels += 1;
             (run.stop(), run.slot.take())
         };
+        let Some((found, slot)) = self.read(begin) else { return wait() };
+        let _cancelling = Cancelling(self);
         self.leave_phase(slot);
-        was_stopped
+        wait().map(|_| found)
     }
 
-    /// Returns the result of a cancel, which is idle if the timer had been stopped before.
-    #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
-    fn cancel_result(found: Cancel, was_stopped: bool) -> Cancel {
-        match found {
-            // An expiry that was in progress during the earlier stop has armed the timer again, but
-            // the callback would not run. So for the caller the timer is idle.
-            Cancel::Pending if was_stopped => Cancel::Idle,
-            found => found,
-        }
+    /// Stops the timer: an expiry that comes later does not run the callback.
+    pub(crate) fn halt(&self) {
+        let slot = self.read(|run| {
+            run.stop();
+            run.slot.take()
+        });
+        self.leave_phase(slot.flatten());
+    }
+
+    /// Passes the locked run to `read`. Returns `None` in a forked child, where a thread of the
+    /// parent has perhaps left it locked.
+    fn read<R>(&self, read: impl FnOnce(&mut Run) -> R) -> Option<R> {
+        (!self.timer.shared().is_forked_child()).then(|| read(&mut locked(&self.run)))
     }
 
     /// Returns `true` if the next expiry is armed, which it is not while the callback runs. The
     /// answer can be out of date at once.
     pub fn is_pending(&self) -> bool {
-        !self.timer.shared().is_forked_child()
-            && locked(&self.run).expected.is_some()
-            && self.timer.is_pending()
+        self.read(|run| run.expected.is_some()).unwrap_or(false)
     }
 
     /// Returns `true` if the timer was started and has not been stopped since.
     pub fn is_active(&self) -> bool {
-        !self.timer.shared().is_forked_child()
-            && locked(&self.run).expected.is_some()
-            && self.timer.is_active()
+        let is_active = |run: &mut Run| run.expected.is_some() || run.running == Some(run.turn);
+        self.read(is_active).unwrap_or(false)
     }
 }
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // Do not lock the run in a forked child, nor after `give_back`, when the run's memory is
-        // gone.
-        if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
-            let slot = locked(&self.run).slot.take();
-            self.leave_phase(slot);
+        // Do not lock the run after `give_back`, when its memory is gone.
+        if !self.timer.is_given_back() {
+            self.leave_phase(self.read(|run| run.slot.take()).flatten());
         }
     }
 }

@@ -4,7 +4,7 @@
 //! `give_back`.
 
 use crate::hrtimer::HrTimer;
-use crate::periodic::{self, AfterCallback, Missed, Periodic, Run};
+use crate::periodic::{self, Missed, Periodic, Run};
 use crate::platform::host::WheelLink;
 use crate::platform::locked::locked;
 use crate::timeout::Timeout;
@@ -61,13 +61,10 @@ impl<F: OnFired> Callback for F {
 
 impl<F: OnFired> Callback for Beat<F> {
     fn call(self, fired: &mut Fired<'_>) {
-        // SAFETY: `self.run` points into the slot. `pass` uses it before the callback, when the
-        // slot is still in use, and after it only if the callback did not give back the slot.
-        let run = || locked(unsafe { self.run.as_ref() });
-        periodic::pass(run, fired, |period| {
-            self.callback.fired(period);
-            if frame::is_detached() { AfterCallback::TimerFreed } else { AfterCallback::TimerAlive }
-        });
+        // SAFETY: `self.run` points into the slot, which is in use until the callback gives it back
+        // and so detaches itself.
+        let run = || (!frame::is_detached()).then(|| locked(unsafe { self.run.as_ref() }));
+        periodic::pass(run, fired, |period| self.callback.fired(period));
     }
 }
 

@@ -31,7 +31,7 @@ use crate::builder::Builder;
 use crate::platform::fork::OfProcess;
 use crate::platform::locked::locked;
 use crate::platform::manual_clock::ManualClock;
-use crate::platform::time_base::TimeBase;
+use crate::platform::time_base::{Steps, TimeBase};
 use crate::timer::waits;
 use crate::timer::wakers::Wakers;
 use crate::timers::Timers;
@@ -245,26 +245,24 @@ impl VirtualTime {
     /// Sets realtime forwards or backwards, and fires the timers that come due. Does not change
     /// the other clocks.
     pub fn set_realtime(&self, to: Instant) {
-        let by = i128::from(to.as_nanos()) - i128::from(self.now_on(TimeBase::Realtime).as_nanos());
-        self.step_clocks(&[TimeBase::Realtime], by.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+        self.step_clocks(|steps| steps.set_realtime(to.to_ns(), self.inner.clock.now()));
     }
 
     /// Simulates a system that was suspended for `duration`: advances boottime and realtime, but
     /// not the monotonic clock. Then fires the timers that have come due.
     pub fn suspend(&self, duration: Duration) {
-        let by = Ns::from_duration(duration).0.min(i64::MAX as u64) as i64;
-        let clocks = [
+        let by_ns = i128::from(Ns::from_duration(duration).0);
+        self.step_clocks(|steps| {
             #[cfg(linux_platform)]
-            TimeBase::Boottime,
-            TimeBase::Realtime,
-        ];
-        self.step_clocks(&clocks, by);
+            steps.step(TimeBase::Boottime, by_ns);
+            steps.step(TimeBase::Realtime, by_ns);
+        });
     }
 
-    /// Sets clocks forwards or backwards, and fires the timers that are due on the changed clocks.
-    fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
+    /// Moves clocks, and fires the timers that are due on them.
+    fn step_clocks(&self, step: impl FnOnce(&Steps)) {
         self.refuse_in_child();
-        bases.iter().for_each(|&base| self.inner.clock.steps.step(base, by_ns));
+        step(&self.inner.clock.steps);
         self.all().iter().for_each(|timers| timers.shared.clocks_stepped());
         self.advance_to(self.now());
     }

@@ -14,9 +14,11 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tickless::clock::TimeBase;
 use tickless::driver::CpuId;
 use tickless::embed::PinnedHrTimer;
 use tickless::future::Sleep;
+use tickless::periodic::Phase;
 use tickless::time::Instant;
 use tickless::{Fired, Timers, VirtualTime};
 use tracing::field::{Field, Visit};
@@ -25,6 +27,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use woken::{poll, woken};
 
 const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
 
 type Seen = Arc<Mutex<Vec<(Level, BTreeMap<&'static str, String>)>>>;
 
@@ -179,6 +182,55 @@ fn a_subscriber_may_use_timers_and_panic() {
     std::panic::set_hook(hook);
     assert_eq!((events.len(), fired.load(Ordering::Relaxed)), (1, 1));
     assert_eq!(time.timers().stats().panics, 2);
+}
+
+/// Goal: A4 (no event under a lock): otherwise the subscriber would wait for that lock forever.
+#[test]
+fn a_subscriber_may_use_every_object() {
+    let time = VirtualTime::new();
+    let timers = time.timers().clone();
+    let limiter = timers.limiter(2, 100 * MS).start().unwrap();
+    let keyed = timers.limiter(2, 100 * MS).keyed::<String>().unwrap();
+    let throttle = timers.throttle(MS, 100 * MS).start().unwrap();
+    let periodic = Arc::new(timers.periodic(|_| {}).phase(Phase::Spread));
+    let alarm = Arc::new(timers.clock_timer(TimeBase::Realtime, |_| {}));
+    let rounds = Arc::new(AtomicU64::new(0));
+    let use_all = {
+        let (limiter, keyed, throttle) = (limiter.clone(), keyed.clone(), throttle.clone());
+        let (periodic, alarm, time) = (Arc::clone(&periodic), Arc::clone(&alarm), time.clone());
+        move || {
+            let _ = (limiter.try_acquire(1), keyed.try_acquire("key", 1));
+            let _ = (limiter.retry_after(1), keyed.limiter("key").map(|it| it.available()));
+            throttle.join().unwrap().check().unwrap();
+            let _ = (periodic.start(SECOND), periodic.is_active(), periodic.try_cancel());
+            let _ = (alarm.start(SECOND), alarm.is_pending(), alarm.try_cancel());
+            time.set_realtime(time.now_on(TimeBase::Realtime) + SECOND);
+            time.advance(MS);
+            let _ = (time.timers().stats(), time.next_event());
+        }
+    };
+    let (done, ended) = std::sync::mpsc::channel();
+    let (reenter, counted) = (use_all.clone(), Arc::clone(&rounds));
+    let then = move |_: &Metadata<'_>| {
+        reenter();
+        counted.fetch_add(1, Ordering::Relaxed);
+    };
+    std::thread::spawn(move || {
+        recorded(Level::TRACE, then, || {
+            use_all();
+            let (_, waker) = woken();
+            let (mut one, mut two) = (Box::pin(limiter.acquire(2)), Box::pin(limiter.acquire(2)));
+            let _ = (poll(one.as_mut(), &waker), poll(two.as_mut(), &waker));
+            alarm.start_at(time.now_on(TimeBase::Realtime) + SECOND).unwrap();
+            periodic.start(MS).unwrap();
+            time.set_realtime(time.now_on(TimeBase::Realtime) + 2 * SECOND);
+            time.advance(SECOND);
+            let _ = (periodic.cancel(), alarm.cancel());
+        });
+        done.send(()).unwrap();
+    });
+    ended.recv_timeout(20 * SECOND).expect("the subscriber waits for a lock");
+    assert!(rounds.load(Ordering::Relaxed) > 5);
 }
 
 /// Goal: X4 (drops in callbacks), K3 (unsafe requirements).

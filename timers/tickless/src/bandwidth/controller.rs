@@ -15,6 +15,7 @@
 //!   waits for a refill that is running, except inside a callback.
 
 use super::plan::{Plan, crowd_slack};
+use crate::events;
 use crate::hrtimer::HrTimer;
 use crate::periodic::Periodic;
 use crate::platform::fork::OfProcess;
@@ -191,17 +192,20 @@ impl Controller {
     /// Releases the members that can continue, starts the refill timer if it is needed, unlocks the
     /// state, and wakes the released members.
     pub(super) fn finish(&self, mut state: MutexGuard<'_, State>, now: Ns) {
-        let effects = state.release(now);
-        if !state.is_active && !state.group.is_idle() {
-            let period = state.group.settings().period.to_duration();
-            let next = state.group.next_refill();
-            // Starting the timer fails only in a forked child. That is not reported here, because
-            // the caller's next call on the group returns an error.
-            state.is_active =
-                self.refill.start_with_slack(next.into(), period, self.slack()).is_ok();
-        }
-        self.open(&mut state);
-        drop(state);
+        let effects = events::after(|| {
+            let effects = state.release(now);
+            if !state.is_active && !state.group.is_idle() {
+                let period = state.group.settings().period.to_duration();
+                let next = state.group.next_refill();
+                // Starting the timer fails only in a forked child. That is not reported here,
+                // because the caller's next call on the group returns an error.
+                state.is_active =
+                    self.refill.start_with_slack(next.into(), period, self.slack()).is_ok();
+            }
+            self.open(&mut state);
+            drop(state);
+            effects
+        });
         self.perform(effects);
     }
 

@@ -2,7 +2,6 @@
 
 use super::{Builder, Pinning, StartTimersError};
 use crate::event_loop::EventLoopDriver;
-use crate::events;
 use crate::platform::chance::Chance;
 use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
@@ -207,13 +206,10 @@ impl Builder {
         Timers { shared: OpenSet::new(host, self.setup.clone()) }
     }
 
-    /// Returns the clock of the set. Emits an event if the CPU's counter cannot be used.
+    /// Returns the clock of the set. If the CPU's counter cannot be used, a driver emits the event:
+    /// the caller of this holds a lock if it starts the timers of the process.
     fn host_clock(&self) -> HostClock {
-        let clock = if self.reads_system_clock { HostClock::system() } else { HostClock::new() };
-        if let Some(why) = clock.take_new_fallback() {
-            events::clock_fell_back(why);
-        }
-        clock
+        if self.reads_system_clock { HostClock::system() } else { HostClock::new() }
     }
 
     fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {

@@ -5,8 +5,9 @@ use crate::platform::locked::locked;
 use crate::platform::time_base::TimeBase;
 use crate::platform::watch::{ClockWatch, POLL_EVERY};
 use crate::timer::fired::Fired;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use tickless_core::bases::cancel::Cancel;
 use tickless_core::periodic;
 use tickless_core::time::{Instant, Ns, Window};
 
@@ -24,16 +25,28 @@ pub struct ClockFired<'a> {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) base: TimeBase,
-    pub(super) armed: Mutex<Armed>,
+    pub(super) arming: Mutex<Arming>,
     /// How the timers of this set learn that a clock was set.
     pub(super) watch: Arc<ClockWatch>,
 }
 
+/// What the program sees of a timer. The core's timer can be pending, run or be idle at other
+/// moments: it also fires to convert a deadline again.
+#[derive(Debug, Default)]
+pub(super) struct Arming {
+    pub(super) armed: Armed,
+    /// Whether the user's callback runs.
+    pub(super) runs: bool,
+    /// How many synchronous cancels are in progress. They cancel every arming until they return.
+    pub(super) cancels: u32,
+}
+
 /// The window that a timer is armed for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Armed {
     /// The timer is not armed. If the core fires it anyway, another thread has cancelled it at the
     /// same time, and the expiry is ignored.
+    #[default]
     Idle,
     /// A window on the clock of this timer, which a program can set.
     Own(Window),
@@ -54,6 +67,18 @@ impl Armed {
                 Armed::Own(Window::at(clock.now_on(base).after(left)))
             }
             _ => Armed::Timers(Window::at(at)),
+        }
+    }
+}
+
+impl Arming {
+    /// Removes the deadline. Returns what the cancel has found (X10: the callback has not begun for
+    /// an arming that is still here).
+    pub(super) fn cancel(&mut self) -> Cancel {
+        match (std::mem::take(&mut self.armed), self.runs) {
+            (_, true) => Cancel::Running,
+            (Armed::Idle, false) => Cancel::Idle,
+            _ => Cancel::Pending,
         }
     }
 }
@@ -97,8 +122,8 @@ impl State {
         callback: &mut impl FnMut(&mut ClockFired<'_>),
     ) {
         let clock = fired.clock();
-        let mut armed = locked(&self.armed);
-        let window = match *armed {
+        let mut arming = locked(&self.arming);
+        let window = match arming.armed {
             // The timer was cancelled after the core had begun to fire it.
             Armed::Idle => return,
             // The timer was rearmed since: the core will fire it again for the new window.
@@ -109,26 +134,48 @@ impl State {
                 // checked once a second, or the conversion was slightly early. Convert the deadline
                 // again. If another thread arms the timer concurrently, that arming takes
                 // precedence (R9: a restart yields to it).
-                let again = self.on_timers_clock(*armed, clock);
+                let again = self.on_timers_clock(arming.armed, clock);
                 fired.restart_window(again);
                 return;
             }
             Armed::Own(window) => window,
         };
-        let is_relative = matches!(*armed, Armed::Timers(_));
-        *armed = Armed::Idle;
-        drop(armed);
+        let is_relative = matches!(arming.armed, Armed::Timers(_));
+        (arming.armed, arming.runs) = (Armed::Idle, true);
+        drop(arming);
         let mut expiry = ClockFired { clock, base: self.base, window, is_relative, restart: None };
+        let runs = Runs(self);
         callback(&mut expiry);
+        let mut arming = runs.end();
         let Some(restart) = expiry.restart else { return };
-        let mut armed = locked(&self.armed);
         // If another thread has armed the timer since the callback began, keep that arming, and
         // ignore the callback's request.
-        if matches!(*armed, Armed::Idle) {
-            *armed = restart;
+        if arming.armed == Armed::Idle {
+            if arming.cancels == 0 {
+                arming.armed = restart;
+            }
             let again = self.on_timers_clock(restart, clock);
             fired.restart_window(again);
         }
+    }
+}
+
+/// Marks the end of the user's callback, also if that panics (A5: counts come back).
+struct Runs<'a>(&'a State);
+
+impl<'a> Runs<'a> {
+    fn end(self) -> MutexGuard<'a, Arming> {
+        let state = self.0;
+        std::mem::forget(self);
+        let mut arming = locked(&state.arming);
+        arming.runs = false;
+        arming
+    }
+}
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        locked(&self.0.arming).runs = false;
     }
 }
 

@@ -113,12 +113,12 @@ impl HostClock {
 
     /// Returns the time on another clock, including the steps by which a test has moved that clock.
     pub fn now_on(&self, base: TimeBase) -> Ns {
-        let shown = match (base, self.kind) {
+        let unmoved = match (base, self.kind) {
             (TimeBase::Monotonic, _) => return self.now(),
             (_, Kind::Manual) => self.now(),
             (base, _) => system_time(base),
         };
-        Ns(shown.0.saturating_add_signed(self.steps().of(base)))
+        self.steps().shown(base, unmoved)
     }
 
     pub fn steps(&self) -> &Steps {

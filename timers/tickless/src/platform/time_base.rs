@@ -1,6 +1,8 @@
 //! The clocks that a deadline can refer to: monotonic, boottime and realtime.
 
-use core::sync::atomic::{AtomicI64, Ordering};
+use crate::platform::locked::locked;
+use std::sync::Mutex;
+use tickless_core::time::Ns;
 
 /// The clock that the deadlines of a `ClockTimer` refer to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -17,31 +19,36 @@ pub enum TimeBase {
     Realtime,
 }
 
-/// How far the program has moved boottime and realtime against monotonic time.
+/// How far the program has moved boottime and realtime against monotonic time, in nanoseconds. In
+/// 128 bits, because realtime can be set anywhere from the first to the last instant.
 #[derive(Debug, Default)]
-pub struct Steps([AtomicI64; 2]);
+pub struct Steps(Mutex<[i128; 2]>);
 
 /// How far realtime is ahead of monotonic time when virtual time begins. So the monotonic time zero
 /// is 2000-01-01 at 0:00 UTC.
-const VIRTUAL_EPOCH_NS: i64 = 946_684_800_000_000_000;
+const VIRTUAL_EPOCH_NS: i128 = 946_684_800_000_000_000;
 
 impl Steps {
     pub fn of_virtual_time() -> Steps {
-        Steps([AtomicI64::new(0), AtomicI64::new(VIRTUAL_EPOCH_NS)])
+        Steps(Mutex::new([0, VIRTUAL_EPOCH_NS]))
     }
 
     /// Moves a clock by this number of nanoseconds. Monotonic time cannot be moved.
-    pub fn step(&self, base: TimeBase, by_ns: i64) {
+    pub fn step(&self, base: TimeBase, by_ns: i128) {
         if base != TimeBase::Monotonic {
-            self.word(base).fetch_add(by_ns, Ordering::Relaxed);
+            locked(&self.0)[usize::from(base == TimeBase::Realtime)] += by_ns;
         }
     }
 
-    pub fn of(&self, base: TimeBase) -> i64 {
-        self.word(base).load(Ordering::Relaxed)
+    /// Returns what a clock shows that would show `unmoved` without the steps. It stops at the last
+    /// instant before [`Ns::NEVER`].
+    pub fn shown(&self, base: TimeBase, unmoved: Ns) -> Ns {
+        let by_ns = locked(&self.0)[usize::from(base == TimeBase::Realtime)];
+        Ns((i128::from(unmoved.0) + by_ns).clamp(0, i128::from(Ns::NEVER.0) - 1) as u64)
     }
 
-    fn word(&self, base: TimeBase) -> &AtomicI64 {
-        &self.0[usize::from(base == TimeBase::Realtime)]
+    /// Sets realtime to `to` while monotonic time is `now`.
+    pub fn set_realtime(&self, to: Ns, now: Ns) {
+        locked(&self.0)[1] = i128::from(to.0) - i128::from(now.0);
     }
 }

@@ -1,5 +1,6 @@
 //! The timers of a set on clocks that can be set, and the thread that watches these clocks.
 
+use crate::events;
 use crate::platform::locked::locked;
 use crate::platform::watch::ClockWatch;
 #[cfg(linux_platform)]
@@ -44,9 +45,11 @@ impl ClockTimers {
     /// Converts the deadlines of all timers in the list again, after a clock was set.
     pub(super) fn stepped(&self) {
         self.watch.count_step();
-        for timer in locked(&self.list).timers.values() {
-            timer.convert_deadline();
-        }
+        events::after(|| {
+            for timer in locked(&self.list).timers.values() {
+                timer.convert_deadline();
+            }
+        });
     }
 
     #[cfg(linux_platform)]

@@ -296,37 +296,66 @@ impl Busy {
         let _paused = self.time.pause_count();
         self.counts = false;
         self.time.leave();
-        let waited = wait();
-        self.time.become_busy();
-        self.counts = true;
-        waited
+        let _waiting = Waiting(self);
+        wait()
     }
 
     /// Waits until the task is woken. The calling thread does not count as busy until then.
     fn wait_for(&mut self, task: &Task, moves: Moves) {
         self.time.refuse_in_child();
-        let work = &self.time.inner.work;
+        let time = &self.time;
+        let work = &time.inner.work;
         let mut state = work.state();
         task.waits.store(true, Ordering::Relaxed);
         if !task.woken.swap(false, Ordering::Relaxed) {
             self.counts = false;
             drop(state);
-            self.time.leave();
+            time.leave();
+            let sleeping = Sleeping { counts: &mut self.counts, task };
             state = work.state();
-            while !task.woken.swap(false, Ordering::Relaxed) {
+            while !task.woken.load(Ordering::Relaxed) {
                 let mut fired = false;
                 if moves == Moves::Yes {
-                    (state, fired) = self.time.move_if_idle(state);
+                    (state, fired) = time.move_if_idle(state);
                 }
                 if !fired {
                     state = work.wait(state);
                 }
             }
-            // The thread that woke the task has counted this thread as busy.
-            self.counts = true;
+            drop(state);
+            drop(sleeping);
         }
         task.waits.store(false, Ordering::Relaxed);
-        drop(state);
+    }
+}
+
+/// Counts a thread as busy again when [`Busy::wait`] ends, also if the thread panics there.
+struct Waiting<'a>(&'a mut Busy);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !(std::thread::panicking() && self.0.time.is_forked_child()) {
+            self.0.time.become_busy();
+            self.0.counts = true;
+        }
+    }
+}
+
+/// Counts a thread as busy again when [`Busy::wait_for`] ends, also if the clock panics there.
+struct Sleeping<'a> {
+    counts: &'a mut bool,
+    task: &'a Task,
+}
+
+impl Drop for Sleeping<'_> {
+    fn drop(&mut self) {
+        let mut state = self.task.time.inner.work.state();
+        // A thread that has woken the task has counted this thread as busy.
+        if !self.task.woken.swap(false, Ordering::Relaxed) {
+            state.busy += 1;
+        }
+        self.task.waits.store(false, Ordering::Relaxed);
+        *self.counts = true;
     }
 }
 

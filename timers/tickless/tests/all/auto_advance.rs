@@ -3,6 +3,7 @@
 use crate::support::{HOUR, Log, MS, SECOND, child_test, rounds};
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
@@ -339,6 +340,31 @@ fn nested_block_on_advances_the_clock() {
     is_done.recv_timeout(crate::support::PATIENCE).expect("the clock moves");
     let slept = time.now() - begun;
     assert!(slept >= 5 * HOUR && slept < 6 * HOUR, "{slept:?}");
+}
+
+/// Goal: A5 (counts come back on every way out): the clock panics inside nested calls.
+#[test]
+fn a_panic_of_the_clock_leaves_it_usable() {
+    let time = VirtualTime::new();
+    let forever = time.timers().hrtimer(|fired| fired.restart(Duration::ZERO));
+    forever.start(MS).unwrap();
+    fn nested(time: &VirtualTime, depth: u32) {
+        let inner = async || match depth {
+            1 => time.timers().sleep(SECOND).await,
+            _ => nested(time, depth - 1),
+        };
+        time.block_on(inner());
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| nested(&time, 3))).is_err());
+    let mut busy = time.busy();
+    let waited = || busy.wait(|| panic!("while it is not busy"));
+    assert!(catch_unwind(AssertUnwindSafe(waited)).is_err());
+    assert!(!time.idle(), "the guard still counts");
+    drop(busy);
+    drop(forever);
+    let begun = time.now();
+    time.block_on(time.timers().sleep(SECOND));
+    assert_eq!(time.now(), begun + SECOND);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! later than the step.
 
 use crate::support::{HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, thread_names, wait_until};
+use crate::support::{shared_count, shared_flag};
 use TimeBase::{Boottime, Monotonic, Realtime};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime};
 use tickless::callback::{Cancel, StartError, Started};
 use tickless::clock::{ClockTimer, TimeBase, realtime};
@@ -278,4 +280,61 @@ fn sets_on_one_clock_share_its_steps() {
     timer.start_at(noon).unwrap();
     time.set_realtime(noon + SECOND);
     assert_eq!(log.take(), [noon + SECOND], "at once");
+}
+
+/// Goal: X10 (each arming fires, or is cancelled or replaced). Method: one thread moves the clocks,
+/// so that the core often fires a timer whose deadline has moved; another arms and cancels it.
+#[test]
+fn every_arming_is_accounted_for_once() {
+    let mut rng = Rng::new(seed("clock_timer", "every_arming_is_accounted_for_once"));
+    let time = VirtualTime::new();
+    let ((fired, count), (done, is_done)) = (shared_count(), shared_flag());
+    let timer = time.timers().clock_timer(Realtime, move |_| _ = count.fetch_add(1, Relaxed));
+    let (mut armed, mut cancelled) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Relaxed) {
+                time.set_realtime(before(time.now_on(Realtime), MS));
+                time.advance(MS * 2);
+            }
+        });
+        for _ in 0..rounds(10_000) {
+            let after = Duration::from_nanos(rng.below(3_000_000));
+            let started = match rng.below(4) {
+                0 => {
+                    cancelled += u64::from(timer.try_cancel() == Cancel::Pending);
+                    continue;
+                }
+                1 => timer.reduce(after),
+                2 => timer.start(after),
+                _ => timer.start_at(time.now_on(Realtime) + after),
+            };
+            armed += u64::from(started == Ok(Started::Idle));
+        }
+        done.store(true, Relaxed);
+    });
+    cancelled += u64::from(timer.cancel_sync() == Ok(Cancel::Pending));
+    assert_eq!(armed, fired.load(Relaxed) + cancelled);
+}
+
+#[test]
+fn realtime_can_be_set_to_the_end_of_time() {
+    let time = VirtualTime::new();
+    let last = before(Instant::NEVER, Duration::from_nanos(1));
+    let (timer, log) = noting(time.timers(), Realtime);
+    for to in [last, Instant::from_nanos(5), before(last, SECOND), last] {
+        time.set_realtime(to);
+        assert_eq!(time.now_on(Realtime), to);
+        timer.start_at(last).unwrap();
+        time.advance(SECOND * 100);
+        let is_due = to > before(last, HOUR);
+        assert_eq!((log.take().len() == 1, timer.is_pending()), (is_due, !is_due), "{to:?}");
+    }
+    // A periodic one, whose next deadline would be beyond the end.
+    let beat = time.timers().clock_timer(Realtime, |fired| _ = fired.forward(SECOND));
+    beat.start_at(before(last, SECOND)).unwrap();
+    time.advance(SECOND * 100);
+    time.set_realtime(Instant::from_nanos(5));
+    time.advance(HOUR);
+    assert_eq!(time.now_on(Realtime), Instant::from_nanos(5) + HOUR);
 }

@@ -1,6 +1,6 @@
 //! Periodic timers: the phase, missed periods, stops and restarts in callbacks and from outside.
 
-use crate::support::{Log, MS, Place, Rng, seed};
+use crate::support::{Log, MS, Place, Rng, rounds, seed, shared_count, shared_flag};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -247,4 +247,37 @@ fn shutdown_is_final_and_try_cancel_spares_a_running_callback() {
     assert_eq!(timer.start(MS), Err(PeriodError::Start(StartError::Shut)));
     assert_eq!((timer.is_pending(), timer.is_active()), (false, false));
     assert_eq!(time.timers().phase_count(MS), 0);
+}
+
+/// Goal: X10 (each arming fires or is cancelled), for starts and cancels while another thread fires
+/// the timer.
+#[test]
+fn every_start_fires_or_is_cancelled() {
+    let mut rng = Rng::new(seed("periodic", "every_start_fires_or_is_cancelled"));
+    let time = VirtualTime::new();
+    let ((fired, count), (done, is_done)) = (shared_count(), shared_flag());
+    let timer = time.timers().periodic(move |period| {
+        count.fetch_add(1, Ordering::Relaxed);
+        period.stop();
+    });
+    let (starts, mut cancelled) = (rounds(10_000), 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                time.advance(MS);
+            }
+        });
+        for _ in 0..starts {
+            timer.start_at(time.now() + Duration::from_nanos(rng.below(2_000_000)), MS).unwrap();
+            (0..rng.below(300)).for_each(|_| std::hint::spin_loop());
+            let found = match rng.below(4) {
+                0 => timer.cancel_sync().unwrap(),
+                1 => timer.try_cancel(),
+                _ => timer.cancel(),
+            };
+            cancelled += u64::from(found == Cancel::Pending);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(starts, fired.load(Ordering::Relaxed) + cancelled);
 }
