@@ -1,7 +1,6 @@
 //! The clocks that a deadline can refer to: monotonic, boottime and realtime.
 
-use crate::platform::locked::locked;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tickless_core::time::Ns;
 
 /// The clock that the deadlines of a `ClockTimer` refer to.
@@ -29,6 +28,10 @@ pub struct Steps(Mutex<[i128; 2]>);
 const VIRTUAL_EPOCH_NS: i128 = 946_684_800_000_000_000;
 
 impl Steps {
+    fn locked(&self) -> MutexGuard<'_, [i128; 2]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn of_virtual_time() -> Steps {
         Steps(Mutex::new([0, VIRTUAL_EPOCH_NS]))
     }
@@ -36,19 +39,19 @@ impl Steps {
     /// Moves a clock by this number of nanoseconds. Monotonic time cannot be moved.
     pub fn step(&self, base: TimeBase, by_ns: i128) {
         if base != TimeBase::Monotonic {
-            locked(&self.0)[usize::from(base == TimeBase::Realtime)] += by_ns;
+            self.locked()[usize::from(base == TimeBase::Realtime)] += by_ns;
         }
     }
 
     /// Returns what a clock shows that would show `unmoved` without the steps. It stops at the last
     /// instant before [`Ns::NEVER`].
     pub fn shown(&self, base: TimeBase, unmoved: Ns) -> Ns {
-        let by_ns = locked(&self.0)[usize::from(base == TimeBase::Realtime)];
+        let by_ns = self.locked()[usize::from(base == TimeBase::Realtime)];
         Ns((i128::from(unmoved.0) + by_ns).clamp(0, i128::from(Ns::NEVER.0) - 1) as u64)
     }
 
     /// Sets realtime to `to` while monotonic time is `now`.
     pub fn set_realtime(&self, to: Ns, now: Ns) {
-        locked(&self.0)[1] = i128::from(to.0) - i128::from(now.0);
+        self.locked()[1] = i128::from(to.0) - i128::from(now.0);
     }
 }
