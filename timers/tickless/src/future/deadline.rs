@@ -120,8 +120,11 @@ impl<F: Future> Future for DeadlineScope<F> {
                 this.is_propagated.then_some(deadline.to_ns())
             } else {
                 let mut entry = this.sleep.as_mut().project().entry;
-                let poll = |cx: &mut Context<'_>| entry.as_mut().poll_in_scope(cx);
-                match ready!(coop::poll_after(before, cx, poll)) {
+                let mut elapsed = entry.as_mut().poll_in_scope(cx);
+                if elapsed.is_pending() && coop::is_used_up_since(before) && entry.has_fired() {
+                    elapsed = Poll::Ready(None);
+                }
+                match ready!(elapsed) {
                     // The deadline has just passed. Poll the future once more: timeouts that wait
                     // inside of it return their errors.
                     None => continue,

@@ -90,8 +90,10 @@ macro_rules! timeout {
                 }
                 let deadline = this.sleep.deadline();
                 let mut entry = this.sleep.project().entry;
-                let poll = |cx: &mut Context<'_>| entry.as_mut().poll_in_scope(cx);
-                let elapsed = coop::poll_after(before, cx, poll);
+                let mut elapsed = entry.as_mut().poll_in_scope(cx);
+                if elapsed.is_pending() && coop::is_used_up_since(before) && entry.has_fired() {
+                    elapsed = Poll::Ready(None);
+                }
                 elapsed.map(|ambient| Err(Elapsed::new(deadline, ambient)))
             }
         }

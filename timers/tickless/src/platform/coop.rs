@@ -7,8 +7,6 @@ use core::task::{Context, Poll};
 #[cfg(feature = "tokio-time")]
 mod budget {
     use super::{Context, Poll};
-    use core::future::{Future, poll_fn};
-    use core::pin::pin;
     use tokio::task::coop;
 
     /// Takes one unit of the budget for a future that is ready. If none is left, returns `Pending`
@@ -25,18 +23,10 @@ mod budget {
         Left(coop::has_budget_remaining())
     }
 
-    /// Polls the deadline of a future that has just been polled. If that future has used up the
-    /// budget, the deadline needs none: it would never be seen otherwise.
-    #[inline]
-    pub fn poll_after<T>(
-        before: Left,
-        cx: &mut Context<'_>,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        if before.0 && !left().0 {
-            return pin!(coop::unconstrained(poll_fn(poll))).poll(cx);
-        }
-        poll(cx)
+    /// Returns whether a future has used up the budget since `before`. Its deadline then needs none:
+    /// it would never be seen otherwise.
+    pub fn is_used_up_since(before: Left) -> bool {
+        before.0 && !left().0
     }
 }
 
@@ -58,13 +48,9 @@ mod budget {
     }
 
     #[inline(always)]
-    pub fn poll_after<T>(
-        _: Left,
-        cx: &mut Context<'_>,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        poll(cx)
+    pub fn is_used_up_since(_: Left) -> bool {
+        false
     }
 }
 
-pub use budget::{left, poll_after, proceed};
+pub use budget::{is_used_up_since, left, proceed};
