@@ -130,13 +130,13 @@ impl HostClock {
     }
 
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
+    pub fn of_runtime(runtime: Arc<dyn Runtime>) -> HostClock {
+        HostClock { runtime: Some(runtime), ..HostClock::without_counter(Kind::Runtime) }
+    }
+
     /// Returns the asynchronous runtime that drives the timers on this clock, if there is one.
     pub fn runtime(&self) -> Option<&dyn Runtime> {
         self.runtime.as_deref()
-    }
-
-    pub fn of_runtime(runtime: Arc<dyn Runtime>) -> HostClock {
-        HostClock { runtime: Some(runtime), ..HostClock::without_counter(Kind::Runtime) }
     }
 
     fn without_counter(kind: Kind) -> HostClock {
