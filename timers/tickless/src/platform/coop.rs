@@ -23,8 +23,8 @@ mod budget {
         Left(coop::has_budget_remaining())
     }
 
-    /// Returns whether a future has used up the budget since `before`. Its deadline then needs none:
-    /// it would never be seen otherwise.
+    /// Returns whether a future has used up the budget since `before`. Its deadline then needs
+    /// none: it would never be seen otherwise.
     pub fn is_used_up_since(before: Left) -> bool {
         before.0 && !left().0
     }

@@ -4,8 +4,8 @@
 //! The clock advances to the next expiry only when no thread is busy. A thread whose timer fires
 //! counts as busy from that moment, so the clock never advances before a woken thread has run.
 //!
-//! The threads of a runtime on the clock count as busy, too, except while they are parked. The clock
-//! does not know which tasks an expiry has woken. So each expiry sends a guard behind these tasks.
+//! The threads of a runtime on the clock count as busy, too, except while they are parked: see
+//! `counts`.
 
 use super::VirtualTime;
 use super::counts::Count;

@@ -34,7 +34,8 @@ pub async fn turns_before_another_task(nth: usize) -> u64 {
     other.await.unwrap()
 }
 
-/// The ticks of a `Delay` interval in a task, and when they are taken, after two advances. `nth` chooses whether a task makes them.
+/// The ticks of a `Delay` interval in a task, and when they are taken, after two advances. `nth`
+/// chooses whether a task makes them.
 pub async fn delayed_ticks(nth: usize) -> Vec<Duration> {
     let begin = Instant::now();
     let mut ticks = time::interval_at(begin + ms(50_000), ms(41_000));
