@@ -23,7 +23,8 @@ impl Drop for Count {
 
 impl VirtualTime {
     /// Keeps the clock of a runtime from advancing until the tasks that are woken now have been
-    /// taken up. If a worker has begun to wait during a step of the clock, it asks for a step again then.
+    /// taken up. If a worker has begun to wait during a step of the clock, it asks for a step again
+    /// then.
     pub(super) fn wait_for_tasks(&self) {
         #[cfg(feature = "tokio-test-util")]
         if locked(&self.inner.work.runtime).is_some() {
