@@ -44,5 +44,5 @@ mutants --output target/mutants-tool -- \
   'lab/tickless-lab/src/report/**/*.rs' \
   lab/tickless-lab/src/latency/{plan,row,tally}.rs \
   lab/tickless-cli/src/{manual,output}.rs \
-  lab/tickless-machine/src/{coherence,order,power,prices,spec}.rs || status=$?
+  lab/tickless-machine/src/{coherence,cost,order,power,spec}.rs || status=$?
 exit $status
