@@ -7,10 +7,7 @@
 sources=(lab/tickless-top/bpf/top.bpf.c warp/tickless-warp/bpf/threads.bpf.c)
 wanted=14.0.6
 
-if ! command -v clang >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-  { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends \
-    clang llvm libc6-dev; } >/dev/null 2>&1 || true
-fi
+command -v clang >/dev/null || install_packages clang llvm libc6-dev
 version=$(clang -dumpversion 2>/dev/null || true)
 if [ "$version" != "$wanted" ]; then
   skip ci/bpf.sh "clang $wanted is not installed, which compiled ${sources[*]}"

@@ -28,10 +28,7 @@ have_cmake() { command -v cmake >/dev/null; }
 have_libuv() { pkg-config --exists libuv; }
 have_libev() { [ -e /usr/include/ev.h ]; }
 have_all() { have_valgrind && have_cmake && have_libuv && have_libev; }
-if ! have_all && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  { timeout 300 apt-get update && timeout 300 apt-get install -y --no-install-recommends \
-    valgrind cmake libuv1-dev libev-dev; } >/dev/null 2>&1 || true
-fi
+have_all || install_packages valgrind cmake libuv1-dev libev-dev
 
 "$here/install.sh" --help | grep -q -- --uninstall || fail "install.sh does not list its options"
 for wrong in --prefx=/usr help --prefix "--prefix relative"; do

@@ -3,4 +3,5 @@
 # is up to date. Warnings are errors.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
-cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+select_packages --workspace
+cargo clippy --locked "${packages[@]}" --all-targets --all-features -- -D warnings

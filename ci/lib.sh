@@ -22,6 +22,19 @@ use_pinned_toolchain() {
   export RUSTUP_TOOLCHAIN=$version
 }
 
+# Sets $packages: arguments that select the crates of the houses that ci/gate checks; with none of
+# them, the arguments $@.
+select_packages() {
+  local house manifest
+  packages=("$@")
+  [ -z "${CI_HOUSES:-}" ] || packages=()
+  for house in ${CI_HOUSES:-}; do
+    for manifest in "$house"/tickless*/Cargo.toml; do
+      packages+=(-p "$(basename "$(dirname "$manifest")")")
+    done
+  done
+}
+
 # Installs a component of the toolchain if it is missing.
 need_component() {
   rustup component list --installed | grep "^$1" >/dev/null ||
@@ -67,6 +80,14 @@ has_components() {
   shift
   installed=$(rustup component list --installed --toolchain "$toolchain" 2>/dev/null) || return 1
   for component in "$@"; do grep -q "^$component" <<<"$installed" || return 1; done
+}
+
+# Installs Debian packages, if `ci/gate --install` allows it. A check that lacks them afterwards says
+# what it leaves out.
+install_packages() {
+  [ -n "${CI_INSTALL:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+  { timeout 300 apt-get update && timeout 600 apt-get install -y --no-install-recommends "$@"
+  } >/dev/null 2>&1 || true
 }
 
 # Reports that a check did not run, and the reason. .ci/run counts and repeats these lines.

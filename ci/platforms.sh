@@ -28,10 +28,7 @@ check thumbv7em-none-eabihf
 check thumbv7em-none-eabihf --features tickless-core/portable-atomic
 
 # node runs timers in WebAssembly.
-if ! command -v node >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends nodejs; } \
-    >/dev/null 2>&1 || true
-fi
+command -v node >/dev/null || install_packages nodejs
 if command -v node >/dev/null && has_target wasm32-unknown-unknown; then
   cargo build --locked -q -p tickless-core --example wasm --target wasm32-unknown-unknown
   built=${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/debug/examples/wasm.wasm
@@ -62,12 +59,8 @@ target=aarch64-unknown-linux-gnu
 have_emulator() {
   command -v qemu-aarch64-static >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null
 }
-if ! have_emulator; then
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends \
-      qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross; } >/dev/null 2>&1 || true
-  fi
-fi
+have_emulator ||
+  install_packages qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 if ! have_emulator || ! has_target "$target"; then
   skip platforms "no qemu-aarch64-static, cross compiler or standard library for $target"
   exit 0

@@ -14,9 +14,8 @@ find_chromium() {
   return 1
 }
 
-if ! browser=$(find_chromium) && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-  { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends chromium
-  } >/dev/null 2>&1 || true
+if ! browser=$(find_chromium); then
+  install_packages chromium
   browser=$(find_chromium) || true
 fi
 

@@ -13,7 +13,7 @@ refuse() {
 }
 
 long_lines() {
-  git grep -nP '^.{101,}' -- '*.rs' '*.sh' '*.toml' .ci/run | grep -v '[a-z]://'
+  git grep -nP '^.{101,}' -- '*.rs' '*.sh' '*.toml' ci/gate | grep -v '[a-z]://'
 }
 
 # The core's other modules use the platform's words, which the model checkers can watch.
@@ -49,7 +49,7 @@ undeclared_modules() {
 uncalled_scripts() {
   local script
   for script in ci/*.sh; do
-    sed 's/#.*//' .ci/run | grep -qw "$script" || [ "$script" = ci/lib.sh ] ||
+    sed 's/#.*//' ci/gate | grep -qw "$(basename "$script" .sh)" || [ "$script" = ci/lib.sh ] ||
       grep -q "^|.*\b$(basename "$script")" ci/README.md || echo "$script"
   done
 }
