@@ -360,17 +360,27 @@ int hrtimer_expire_entry(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/write_msr")
-int write_msr(u64 *ctx)
+inlined int device_written(void)
 {
-	// IA32_TSC_DEADLINE: the timer device.
-	if ((u32)ctx[0] != 0x6e0)
-		return 0;
 	struct cpu *cpu = this_cpu();
 	struct row *row = cpu ? row_at(cpu->row) : 0;
 	if (row)
 		add(row->device_writes, 1);
 	return 0;
+}
+
+// Linux since 7.1: every programming of any device. KTIME_MAX shuts it down.
+SEC("tp_btf/hrtimer_rearm")
+int hrtimer_rearm(u64 *ctx)
+{
+	return ctx[0] == 0x7fffffffffffffffull ? 0 : device_written();
+}
+
+SEC("tp_btf/write_msr")
+int write_msr(u64 *ctx)
+{
+	// IA32_TSC_DEADLINE: the timer device.
+	return (u32)ctx[0] == 0x6e0 ? device_written() : 0;
 }
 
 SEC("tp_btf/local_timer_entry")

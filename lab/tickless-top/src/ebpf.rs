@@ -26,14 +26,15 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/top.bpf.o");
 
 /// The eBPF programs, each named after its tracepoint. Programs that follow interrupts are attached
 /// first, so that they know whether the CPU is in an interrupt at the first timer event.
-const PROGRAMS: [(&str, Need); 13] = [
+const PROGRAMS: [(&str, Need); 14] = [
     ("local_timer_entry", Need::Wakeups),
     ("local_timer_exit", Need::Wakeups),
     ("irq_handler_entry", Need::Always),
     ("irq_handler_exit", Need::Always),
     ("softirq_entry", Need::Always),
     ("softirq_exit", Need::Always),
-    ("write_msr", Need::Writes),
+    ("hrtimer_rearm", Need::Writes),
+    ("write_msr", Need::OlderWrites),
     ("timer_cancel", Need::Always),
     ("hrtimer_cancel", Need::Always),
     ("timer_expire_entry", Need::Always),
@@ -48,8 +49,15 @@ const PROGRAMS: [(&str, Need); 13] = [
 enum Need {
     Always,
     Wakeups,
+    /// Linux since 7.1: the writes of any device.
     Writes,
+    /// Before that: writes of the register that is the device of some x86 machines.
+    OlderWrites,
 }
+
+/// The device that is programmed by writing a register. Other devices are written unseen.
+const REGISTER_DEVICE: &str = "lapic-deadline";
+const DEVICE: &str = "/sys/devices/system/clockevents/clockevent0/current_device";
 
 /// The number of words of `struct row` in `bpf/top.bpf.c`: a callback, a process with the kind of
 /// timer, seven counts, a histogram of distances (counts and sums) and the name of the process.
@@ -134,12 +142,20 @@ impl Ebpf {
             .load(OBJECT)
             .map_err(|error| refused("the tables", &chain(&error)))?;
         let mut names = Vec::new();
-        let (mut sees_device_writes, mut sees_wakeups) = (true, true);
+        let device = fs::read_to_string(DEVICE).unwrap_or_default();
+        let (mut sees_device_writes, mut sees_wakeups) = (false, true);
         for (name, need) in PROGRAMS {
+            let is_device = device.trim() == REGISTER_DEVICE;
+            if need == Need::OlderWrites && (sees_device_writes || !is_device) {
+                continue;
+            }
             match attach(&mut programs, name, &types) {
-                Ok(()) => names.push(name),
+                Ok(()) => {
+                    sees_device_writes |= matches!(need, Need::Writes | Need::OlderWrites);
+                    names.push(name);
+                }
                 Err(_) if need == Need::Wakeups => sees_wakeups = false,
-                Err(_) if need == Need::Writes => sees_device_writes = false,
+                Err(_) if matches!(need, Need::Writes | Need::OlderWrites) => {}
                 Err(error) => return Err(refused(name, &chain(&error))),
             }
         }

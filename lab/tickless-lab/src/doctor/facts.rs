@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use tickless_trace::cgroup::Counters;
 use tickless_trace::read::Trace;
-use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
+use tickless_trace::replay::{Agreement, Inference, ReplayPolicy, Summary, summarise};
 
 /// A gathered value, or a text: why it could not be gathered, and what the user can do about that.
 pub type Seen<T> = Result<T, String>;
@@ -111,7 +111,8 @@ pub struct RecordedTimers {
 impl RecordedTimers {
     /// Replays the recording under each policy for the timer device. Takes some us for each event.
     pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
-        let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
+        let policies = [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(&trace)]].concat();
+        let summary = summarise(&trace, &policies, Inference::On);
         RecordedTimers { trace, summary, threads }
     }
 }

@@ -418,6 +418,20 @@ fn a_poor_recording_is_no_clean_bill() {
     assert!(names.is_ascii() && !names.contains('_'), "{names}");
 }
 
+/// Goal: Linux 7.1's writes are seen and its own policy is named, and what its slice timer costs.
+#[test]
+fn a_recording_of_linux_7_2_is_judged_by_its_own_policy() {
+    let mut facts = healthy();
+    facts.recorded = recorded(&sample_text("kernels/7.2-tool-rec"));
+    let writes = finding("rearm-writes", &facts);
+    assert!(writes.how.contains("1501 device writes and 1148 timer interrupts"), "{writes:?}");
+    assert!(writes.how.contains("is on: armed "), "{writes:?}");
+    let removals = finding("rearm-removals", &facts);
+    assert!(removals.how.contains("1514 writes with the kernel's policy (linux-7.1)"));
+    facts.recorded = recorded(&sample_text("kernels/7.2-ping00-other"));
+    assert!(finding("rearm-writes", &facts).how.contains("was not armed"));
+}
+
 /// Goal: what other work may have made slow is not called bad, and what cannot be blamed on it is.
 #[test]
 fn timed_checks_are_unknown_on_a_busy_machine() {

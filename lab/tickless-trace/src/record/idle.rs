@@ -89,6 +89,12 @@ mod tests {
         let text = "Timer List Version: v0.10\n\ncpu: 0\n  .idle_calls     : 9\n  \
                     .idle_sleeps    : 5\ncpu: 11\n  .idle_sleeps    : 77\nTick Device: x\n";
         assert_eq!(IdleStops::parse(text), stops(&[(0, 5), (11, 77)]));
+        // v0.9 has the same lines, and v0.11 (Linux 7.2) fewer.
+        let sums = "  .idle_jiffies   : 4294894353\n  .idle_sleeptime : 17 nsecs\n";
+        let full = text.replace("cpu: 11\n", &format!("{sums}cpu: 11\n  .get_time: ktime_get\n"));
+        for text in [full.replace("v0.10", "v0.9"), full, text.replace("v0.10", "v0.11")] {
+            assert_eq!(IdleStops::parse(&text), stops(&[(0, 5), (11, 77)]), "{text}");
+        }
         assert_eq!(IdleStops::parse(""), IdleStops::default());
     }
 

@@ -30,10 +30,11 @@ pub enum ReplayPolicy {
     Linux71,
 }
 
-/// The callback of the timer that ends the scheduler's time slices, the only lazy timer of Linux.
-pub(super) const SLICE_FUNCTION: &str = "hrtick";
-
 impl ReplayPolicy {
+    /// The callback of the timer that ends the scheduler's time slices, the only lazy timer of
+    /// Linux.
+    pub const SLICE_FUNCTION: &str = "hrtick";
+
     pub const DEFAULT: [ReplayPolicy; 3] =
         [ReplayPolicy::Eager, ReplayPolicy::Lazy, ReplayPolicy::RestartAware];
 

@@ -2,9 +2,10 @@
 //! made because a timer was removed.
 
 use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{Facts, RecordedTimers};
 use crate::text::figure;
-use tickless_trace::replay::{ReplayPolicy, Summary};
+use tickless_trace::read::{Event, Trace};
+use tickless_trace::replay::{Agreement, ReplayPolicy, Summary};
 
 pub const WRITES: Check = Check {
     name: "rearm-writes",
@@ -41,7 +42,7 @@ const WRITES_FEW: f64 = 1_000.0;
 
 /// Judges how many times the timer device is written for each of its interrupts.
 fn writes(facts: &Facts) -> Judged<'_> {
-    let summary = &facts.recorded.as_ref()?.summary;
+    let RecordedTimers { trace, summary, .. } = facts.recorded.as_ref()?;
     let recorded = summary.trace.recorded;
     let Some(writes) = recorded.device_writes else {
         let why = "the recording has no device writes: before Linux 7.1 only a TSC deadline timer \
@@ -59,11 +60,45 @@ fn writes(facts: &Facts) -> Judged<'_> {
     };
     let how = format!(
         "{writes} device writes and {interrupts} timer interrupts recorded in {:.1} s: {} writes \
-         on each CPU and second",
+         on each CPU and second{}",
         summary.trace.seconds,
-        figure(rate)
+        figure(rate),
+        slice_timer(trace)
     );
     Judgement::figure(verdict, per_interrupt, how)
+}
+
+/// Describes what the timer that ends the scheduler's time slices costs; empty before Linux 7.1,
+/// which has it on by default.
+fn slice_timer(trace: &Trace) -> String {
+    if Agreement::policy_of(trace) != ReplayPolicy::Linux71 {
+        return String::new();
+    }
+    let function = trace.names.find(ReplayPolicy::SLICE_FUNCTION);
+    // For each CPU, the expiry of its slice timer.
+    let mut slices = vec![None; usize::from(trace.cpus)];
+    let (mut armed, mut written, mut expired) = (0_u64, 0_u64, 0_u64);
+    for record in &trace.records {
+        let slice = &mut slices[record.cpu.index()];
+        match record.event {
+            Event::HrtimerStart { function: of, expires, .. } if Some(of) == function => {
+                armed += 1;
+                *slice = Some(expires);
+            }
+            Event::HrtimerExpireEntry { function: of, .. } if Some(of) == function => expired += 1,
+            Event::HrtimerRearm { next, .. } if *slice == Some(next) => written += 1,
+            _ => {}
+        }
+    }
+    match armed {
+        0 => {
+            ". The scheduler's slice timer was not armed: it is off, or no task waited".to_string()
+        }
+        _ => format!(
+            ". The scheduler's slice timer is on: armed {armed} times, {written} of the writes, \
+             {expired} expiries (off: echo NO_HRTICK > /sys/kernel/debug/sched/features)"
+        ),
+    }
 }
 
 /// The limit from which writes for removed timers matter, in percent of all device writes.
@@ -79,8 +114,8 @@ const REMOVALS_MANY: f64 = 2_000.0;
 
 /// Judges how many device writes the lazy policy would have saved.
 fn removals(facts: &Facts) -> Judged<'_> {
-    let summary = &facts.recorded.as_ref()?.summary;
-    let kernel = summary.agreement.as_ref().map_or("restart-aware", |agreement| agreement.policy);
+    let RecordedTimers { trace, summary, .. } = facts.recorded.as_ref()?;
+    let kernel = Agreement::policy_of(trace).name();
     let of = |name: &str| summary.policies.iter().find(|policy| policy.policy == name);
     let (Some(kernel), Some(lazy)) = (of(kernel), of(ReplayPolicy::Lazy.name())) else {
         return Err("the recording could not be replayed".into());

@@ -6,7 +6,7 @@ use super::interrupt::{Ends, Interrupt};
 use super::timers::Timers;
 use super::{Inference, ItemKind, Moment, Op, Script, Start, Ticks, paired};
 use crate::read::{ClockId, Context, Event, EventKind, Family, NameId, Record, Trace};
-use crate::replay::policy::SLICE_FUNCTION;
+use crate::replay::policy::ReplayPolicy;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
@@ -83,7 +83,7 @@ impl Writer {
         Writer {
             inference,
             ticks,
-            slice_function: trace.names.find(SLICE_FUNCTION),
+            slice_function: trace.names.find(ReplayPolicy::SLICE_FUNCTION),
             has_deferred: trace.records.iter().any(|record| is_deferred(&record.event)),
             ends: Ends::of(trace),
             place: 0,
