@@ -8,6 +8,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
+use tickless::local::Clock;
 use tickless::local::future::{Handle, Sleeps};
 use tickless::time::Instant;
 
@@ -29,7 +30,7 @@ async fn task(timers: Handle, nth: u64) {
 /// compio: its loop has a public interface, so that tasks of its own use these sleeps.
 fn in_compio() -> std::io::Result<()> {
     let runtime = compio_runtime::Runtime::new()?;
-    let sleeps = Sleeps::new(now());
+    let sleeps = Sleeps::new(Clock::new(now));
     let left = Rc::new(RefCell::new(TASKS));
     runtime.enter(|| {
         for nth in 0..TASKS {
@@ -54,7 +55,7 @@ fn in_compio() -> std::io::Result<()> {
 /// glommio and monoio: an executor inside of one of their tasks, with one timer of theirs. The
 /// executor's tasks can use their sockets and files.
 async fn inside<S: Future<Output = ()>>(sleep: impl Fn(Duration) -> S) {
-    let sleeps = Sleeps::new(now());
+    let sleeps = Sleeps::new(Clock::new(now));
     let executor = LocalExecutor::new();
     let tasks: Vec<_> = (0..TASKS).map(|nth| executor.spawn(task(sleeps.handle(), nth))).collect();
     let main = executor.run(async {

@@ -148,7 +148,7 @@ static int listen_on(uint16_t port) {
 static void set_up(struct server *server, uint16_t port, uint64_t idle_ns) {
   check(TICKLESS_ABI_CHECK());
   *server = (struct server){.idle_ns = idle_ns, .listener = listen_on(port)};
-  check(tickless_local_create(now_ns(), 0, TICKLESS_PUSH_OUT_LAZY, &server->timers));
+  check(tickless_local_create(0, TICKLESS_PUSH_OUT_LAZY, &server->timers));
   server->epoll = must(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
   must(epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->listener, &event), "epoll_ctl");

@@ -1607,16 +1607,35 @@ enum tickless_status_t tickless_virtual_suspend(const struct tickless_timers_t *
                                                 int64_t for_ns);
 
 /*
- Creates local timers, with `now_ns` as the current time of the loop's clock (any clock that the
- loop chooses). `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0
- for 1 ms; `how` is one of `TICKLESS_PUSH_OUT_...`.
+ Creates local timers on the system's monotonic clock (`CLOCK_MONOTONIC` on Linux), which
+ `tickless_local_start` and `tickless_local_now` read: a duration counts from the call. `tick_ns`
+ is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms; `how` is one
+ of `TICKLESS_PUSH_OUT_...`.
 
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
  */
-enum tickless_status_t tickless_local_create(uint64_t now_ns,
-                                             uint64_t tick_ns,
+enum tickless_status_t tickless_local_create(uint64_t tick_ns,
                                              uint32_t how,
                                              struct tickless_local_t **local);
+
+/*
+ Creates local timers whose time only `tickless_local_advance` moves, and begins at `now_ns`, on
+ any clock that the loop chooses. Starting a timer reads no clock: a duration counts from the
+ last advance, so one that is given late in a long turn of the loop ends early by what the turn
+ has taken so far. Otherwise as `tickless_local_create`.
+
+ Errors: those of `tickless_local_create`.
+ */
+enum tickless_status_t tickless_local_create_manual(uint64_t now_ns,
+                                                    uint64_t tick_ns,
+                                                    uint32_t how,
+                                                    struct tickless_local_t **local);
+
+/*
+ Returns the time for the next advance: a reading of the clock, or, of timers with a manual
+ clock, the time of the last advance.
+ */
+enum tickless_status_t tickless_local_now(struct tickless_local_t *local, uint64_t *now_ns);
 
 /*
  Frees local timers and all timers in them; does nothing if the pointer is null.
@@ -1655,8 +1674,8 @@ enum tickless_status_t tickless_local_remove(struct tickless_local_t *local,
                                              void **data);
 
 /*
- Arms a timer to fire `after_ns` after the time of the last advance. A pending timer is rearmed,
- earlier or later. A loop that slept for long should advance first.
+ Arms a timer to fire when `after_ns` has passed since this call, or, with a manual clock, since
+ the last advance. A pending timer is rearmed, earlier or later.
 
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`.
  */
@@ -1773,10 +1792,22 @@ enum tickless_status_t tickless_local_advance_into(struct tickless_local_t *loca
                                                    size_t *fired);
 
 /*
- Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock
- (any clock that the loop chooses).
+ Creates fixed timeouts without classes on the system's monotonic clock, as
+ `tickless_local_create` does.
  */
-enum tickless_status_t tickless_fixed_create(uint64_t now_ns, struct tickless_fixed_t **fixed);
+enum tickless_status_t tickless_fixed_create(struct tickless_fixed_t **fixed);
+
+/*
+ Creates fixed timeouts whose time only `tickless_fixed_advance` moves, and begins at `now_ns`,
+ under the rules of `tickless_local_create_manual`.
+ */
+enum tickless_status_t tickless_fixed_create_manual(uint64_t now_ns,
+                                                    struct tickless_fixed_t **fixed);
+
+/*
+ Returns the time for the next advance, as `tickless_local_now` does.
+ */
+enum tickless_status_t tickless_fixed_now(struct tickless_fixed_t *fixed, uint64_t *now_ns);
 
 /*
  Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
@@ -1843,8 +1874,8 @@ enum tickless_status_t tickless_fixed_remove(struct tickless_fixed_t *fixed,
                                              void **data);
 
 /*
- Starts or restarts a timer: it fires when its class's duration has passed after the last
- advance. Restarting a pending timer is a single store.
+ Starts or restarts a timer: it fires when its class's duration has passed since this call, or,
+ with a manual clock, since the last advance. Restarting a pending timer is a single store.
 
  Errors: `TICKLESS_NO_SUCH_TIMER`.
  */

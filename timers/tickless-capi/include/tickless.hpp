@@ -769,13 +769,19 @@ class worker {
   tickless_worker_t *raw_;
 };
 
-/* Timers for the program's own loop, on any clock. One thread uses them. */
+/* Timers for the program's own loop. One thread uses them. */
 class local {
  public:
+  /* On the system's monotonic clock, with a tick of 1 ms: a duration counts from the call. */
+  local() {
+    detail::check(TICKLESS_ABI_CHECK());
+    detail::check(tickless_local_create(0, TICKLESS_PUSH_OUT_LAZY, &raw_));
+  }
+  /* On a clock that only `advance` moves: a duration counts from the last advance. */
   explicit local(nanoseconds now, nanoseconds tick = nanoseconds::zero()) {
     detail::check(TICKLESS_ABI_CHECK());
-    detail::check(tickless_local_create(detail::unsigned_ns(now), detail::unsigned_ns(tick),
-                                        TICKLESS_PUSH_OUT_LAZY, &raw_));
+    detail::check(tickless_local_create_manual(detail::unsigned_ns(now), detail::unsigned_ns(tick),
+                                               TICKLESS_PUSH_OUT_LAZY, &raw_));
   }
   local(local &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   local &operator=(local &&other) noexcept {
@@ -791,6 +797,10 @@ class local {
   }
   void *remove(tickless_key_t key) {
     return detail::result<void *>(tickless_local_remove, raw_, key);
+  }
+  /* The time for the next advance. */
+  nanoseconds now() {
+    return detail::from_ns(detail::result<std::uint64_t>(tickless_local_now, raw_));
   }
   /* The data that a timer was inserted with. */
   void *data(tickless_key_t key) const {
@@ -864,9 +874,15 @@ class local {
 /* Timeouts of one thread that share one duration for each class; see tickless_fixed_t. */
 class fixed {
  public:
+  /* On the system's monotonic clock, as local timers. */
+  fixed() {
+    detail::check(TICKLESS_ABI_CHECK());
+    detail::check(tickless_fixed_create(&raw_));
+  }
+  /* On a clock that only `advance` moves. */
   explicit fixed(nanoseconds now) {
     detail::check(TICKLESS_ABI_CHECK());
-    detail::check(tickless_fixed_create(detail::unsigned_ns(now), &raw_));
+    detail::check(tickless_fixed_create_manual(detail::unsigned_ns(now), &raw_));
   }
   fixed(fixed &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   fixed &operator=(fixed &&other) noexcept {
@@ -877,6 +893,10 @@ class fixed {
   fixed &operator=(const fixed &) = delete;
   ~fixed() { detail::must(tickless_fixed_destroy(raw_), "fixed timeouts are destroyed"); }
 
+  /* The time for the next advance. */
+  nanoseconds now() {
+    return detail::from_ns(detail::result<std::uint64_t>(tickless_fixed_now, raw_));
+  }
   /* Adds a class of timers with this duration; returns its number. */
   std::uint32_t add_class(nanoseconds after) {
     return detail::result<std::uint32_t>(tickless_fixed_add_class, raw_, after.count());

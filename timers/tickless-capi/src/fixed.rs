@@ -6,7 +6,7 @@ use crate::one_thread::{OneThread, adopt, free, owned};
 use crate::status::{Outcome, Status, failure, write_optional, write_result};
 use crate::timers::duration;
 use core::ffi::c_void;
-use tickless::local::{Class, FixedKey, FixedTimeouts, LocalError};
+use tickless::local::{Class, Clock, FixedKey, FixedTimeouts, LocalError, system_clock};
 use tickless::time::Instant;
 
 /// Timeouts of one thread. All timeouts of a class have one duration, which can change while they
@@ -48,11 +48,28 @@ fn to_key(key: LocalKey) -> FixedKey {
     FixedKey::from_bits(key.bits)
 }
 
-/// Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock
-/// (any clock that the loop chooses).
+/// Creates fixed timeouts without classes on the system's monotonic clock, as
+/// `tickless_local_create` does.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fixed) -> Status {
-    create(fixed, || Ok(OneThread::new(FixedTimeouts::new(Instant::from_nanos(now_ns)), ())))
+pub unsafe extern "C" fn tickless_fixed_create(fixed: *mut *mut Fixed) -> Status {
+    create(fixed, || Ok(OneThread::new(FixedTimeouts::new(system_clock()), ())))
+}
+
+/// Creates fixed timeouts whose time only `tickless_fixed_advance` moves, and begins at `now_ns`,
+/// under the rules of `tickless_local_create_manual`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_fixed_create_manual(
+    now_ns: u64,
+    fixed: *mut *mut Fixed,
+) -> Status {
+    let clock = Clock::manual(Instant::from_nanos(now_ns));
+    create(fixed, || Ok(OneThread::new(FixedTimeouts::new(clock), ())))
+}
+
+/// Returns the time for the next advance, as `tickless_local_now` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_fixed_now(fixed: *mut Fixed, now_ns: *mut u64) -> Status {
+    result_of(fixed, now_ns, |own| Ok(own.now().as_nanos()))
 }
 
 /// Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
@@ -154,8 +171,8 @@ pub unsafe extern "C" fn tickless_fixed_remove(
     })
 }
 
-/// Starts or restarts a timer: it fires when its class's duration has passed after the last
-/// advance. Restarting a pending timer is a single store.
+/// Starts or restarts a timer: it fires when its class's duration has passed since this call, or,
+/// with a manual clock, since the last advance. Restarting a pending timer is a single store.
 ///
 /// Errors: `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]

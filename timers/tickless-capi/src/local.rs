@@ -1,15 +1,15 @@
-//! Timers for one thread, embedded in its own loop: no threads, no locks, no clock.
+//! Timers for one thread, embedded in its own loop: no threads, no locks.
 
 use crate::fired::window;
 use crate::object::{Handle, Marked, create, handles, on, optional_result_of, result_of};
 use crate::one_thread::{OneThread, adopt, free, lendable, owned};
 use crate::options::{push_out, tick, unknown};
-use crate::status::{Status, entry, failure, null_callback, write_optional, write_result};
+use crate::status::{Outcome, Status, entry, failure, null_callback, write_optional, write_result};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
 use crate::timers::duration;
 use core::ffi::c_void;
 use tickless::LocalTimers;
-use tickless::local::{Key, LocalError};
+use tickless::local::{Clock, Key, LocalError, system_clock};
 use tickless::time::Instant;
 
 /// Timers of one thread. Opaque. The program's loop asks when the next timer is due, waits that
@@ -64,22 +64,46 @@ pub(crate) fn status_of(error: LocalError) -> Status {
     failure(status, error)
 }
 
-/// Creates local timers, with `now_ns` as the current time of the loop's clock (any clock that the
-/// loop chooses). `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0
-/// for 1 ms; `how` is one of `TICKLESS_PUSH_OUT_...`.
+/// Creates local timers on the system's monotonic clock (`CLOCK_MONOTONIC` on Linux), which
+/// `tickless_local_start` and `tickless_local_now` read: a duration counts from the call. `tick_ns`
+/// is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms; `how` is one
+/// of `TICKLESS_PUSH_OUT_...`.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_create(
+    tick_ns: u64,
+    how: u32,
+    local: *mut *mut Local,
+) -> Status {
+    create(local, || on_clock(system_clock(), tick_ns, how))
+}
+
+/// Creates local timers whose time only `tickless_local_advance` moves, and begins at `now_ns`, on
+/// any clock that the loop chooses. Starting a timer reads no clock: a duration counts from the
+/// last advance, so one that is given late in a long turn of the loop ends early by what the turn
+/// has taken so far. Otherwise as `tickless_local_create`.
+///
+/// Errors: those of `tickless_local_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_local_create_manual(
     now_ns: u64,
     tick_ns: u64,
     how: u32,
     local: *mut *mut Local,
 ) -> Status {
-    create(local, || {
-        let (now, tick) = (Instant::from_nanos(now_ns), tick(tick_ns)?);
-        Ok(OneThread::new(LocalTimers::with_push_out(now, tick, push_out(how)?), ()))
-    })
+    create(local, || on_clock(Clock::manual(Instant::from_nanos(now_ns)), tick_ns, how))
+}
+
+fn on_clock(clock: Clock, tick_ns: u64, how: u32) -> Outcome<OneThread<LocalTimers<*mut c_void>>> {
+    Ok(OneThread::new(LocalTimers::with_push_out(clock, tick(tick_ns)?, push_out(how)?), ()))
+}
+
+/// Returns the time for the next advance: a reading of the clock, or, of timers with a manual
+/// clock, the time of the last advance.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_local_now(local: *mut Local, now_ns: *mut u64) -> Status {
+    result_of(local, now_ns, |timers| Ok(timers.now().as_nanos()))
 }
 
 /// Frees local timers and all timers in them; does nothing if the pointer is null.
@@ -137,8 +161,8 @@ pub unsafe extern "C" fn tickless_local_remove(
     })
 }
 
-/// Arms a timer to fire `after_ns` after the time of the last advance. A pending timer is rearmed,
-/// earlier or later. A loop that slept for long should advance first.
+/// Arms a timer to fire when `after_ns` has passed since this call, or, with a manual clock, since
+/// the last advance. A pending timer is rearmed, earlier or later.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
@@ -308,7 +332,7 @@ mod tests {
         // SAFETY: the timers are used by this thread until they are destroyed.
         unsafe {
             let mut local = core::ptr::null_mut();
-            assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
+            assert_eq!(tickless_local_create_manual(0, 0, 0, &mut local), Status::Ok);
             let mut keys = [LocalKey { bits: 0 }; 4];
             for (at, key) in keys.iter_mut().enumerate() {
                 let kind = if at % 2 == 0 { TICKLESS_PRECISE } else { TICKLESS_COARSE };
@@ -338,7 +362,7 @@ mod tests {
         // SAFETY: one thread at a time uses the timers.
         unsafe {
             let mut local = core::ptr::null_mut();
-            assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
+            assert_eq!(tickless_local_create_manual(0, 0, 0, &mut local), Status::Ok);
             let shared = AtomicPtr::new(local);
             let other = || {
                 let (local, mut next) = (shared.load(Ordering::Relaxed), 0);

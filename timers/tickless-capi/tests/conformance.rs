@@ -36,7 +36,7 @@ impl Timers for Local {
 
     fn new() -> Self {
         let mut timers = null_mut();
-        ok!(tickless_local_create(0, 0, 0, &raw mut timers));
+        ok!(tickless_local_create_manual(0, 0, 0, &raw mut timers));
         Local { timers, keys: HashMap::new() }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Wake;
 use std::time::Duration;
 use tickless::local::future;
-use tickless::local::{Class, FixedKey, FixedTimeouts, Key};
+use tickless::local::{Class, Clock, FixedKey, FixedTimeouts, Key};
 use tickless::time::Instant;
 use tickless::{LocalTimers, Timeout, VirtualTime};
 use tickless_conformance::{Effort, NextEvent, Order, Timers, check};
@@ -43,7 +43,7 @@ impl<const PRECISE: bool> Timers for Local<PRECISE> {
     const REENTRANT: bool = true;
 
     fn new() -> Self {
-        Local { timers: LocalTimers::new(at(0)), keys: HashMap::new() }
+        Local { timers: LocalTimers::new(Clock::manual(at(0))), keys: HashMap::new() }
     }
 
     fn arm(&mut self, key: u32, deadline: u64) {
@@ -67,7 +67,7 @@ impl<const PRECISE: bool> Timers for Local<PRECISE> {
     fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut Self, u32)) {
         // The callback of the wheel has the wheel only, so that the rest is moved in for the call.
         let mut keys = std::mem::take(&mut self.keys);
-        let mut outer = std::mem::replace(&mut self.timers, LocalTimers::new(at(0)));
+        let mut outer = std::mem::replace(&mut self.timers, LocalTimers::new(Clock::manual(at(0))));
         outer.advance(at(now), |timers, key| {
             let number = *timers.get(key).expect("the timer exists");
             std::mem::swap(&mut self.timers, timers);
@@ -120,7 +120,7 @@ impl<const PRECISE: bool> Timers for Sleeps<PRECISE> {
     const ARM_REPLACES: bool = true;
 
     fn new() -> Self {
-        let executor = future::Sleeps::new(at(0));
+        let executor = future::Sleeps::new(Clock::manual(at(0)));
         Sleeps { executor, sleeps: HashMap::new(), woken: Arc::default() }
     }
 
@@ -176,7 +176,7 @@ impl Timers for Fixed {
     const NEXT_EVENT: NextEvent = NextEvent::Bound;
 
     fn new() -> Fixed {
-        let timeouts = FixedTimeouts::new(at(0));
+        let timeouts = FixedTimeouts::new(Clock::manual(at(0)));
         Fixed { timeouts, classes: HashMap::new(), keys: HashMap::new() }
     }
 

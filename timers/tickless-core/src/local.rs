@@ -1,11 +1,13 @@
 //! Timers for one thread, without locks, to be embedded in an event loop. Arming, re-arming and
-//! cancelling do not allocate, make no system call and read no clock. The current time is that of
-//! the last [`advance`](LocalTimers::advance).
+//! cancelling do not allocate. Arming for a duration reads the [`Clock`] that the timers were made
+//! with, if it can be read; nothing else does.
 //!
 //! # Guarantees
 //!
-//! - A timer never fires early. A coarse timer is late by at most 13 % of the time from its arming
-//!   to its deadline, plus a tick. A precise timer fires with the first advance after its deadline.
+//! - A timer never fires early: a duration counts from the call, or with a [`Clock::manual`] from
+//!   the last [`advance`](LocalTimers::advance). A coarse timer is late by at most 13 % of the time
+//!   from the advance before its arming to its deadline, plus a tick. A precise timer fires with
+//!   the first advance after its deadline.
 //! - Timers that come due at the same instant fire in the order in which they were armed. Among
 //!   them, a timer that was pushed out, or cancelled and armed again, fires at any position.
 //! - [`next_event`](LocalTimers::next_event) is never late. It is early where all timers of a
@@ -33,6 +35,7 @@
 //! - **Precise timers** have a table of their own, and binary heaps of slot numbers (`precise.rs`).
 
 mod chains;
+mod clock;
 mod fixed;
 pub mod future;
 mod key;
@@ -40,6 +43,7 @@ mod precise;
 mod table;
 mod wheel;
 
+pub use clock::Clock;
 pub use fixed::{Class, FixedKey, FixedTimeouts};
 pub use key::Key;
 
@@ -82,7 +86,7 @@ impl core::error::Error for LocalError {}
 
 /// Timers for one thread, each with a value of type `T`: see the [module](self).
 pub struct LocalTimers<T> {
-    now: Ns,
+    clock: Clock,
     coarse: Table<T>,
     wheel: LocalWheel,
     precise: Table<T>,
@@ -101,22 +105,22 @@ impl<T> fmt::Debug for LocalTimers<T> {
 impl<T> LocalTimers<T> {
     /// Returns a set without timers, with a tick of 1 ms. A timer that is armed again for a later
     /// time stays in its bucket until the bucket comes due (lazy push-out).
-    pub fn new(now: Instant) -> LocalTimers<T> {
-        LocalTimers::with_tick(now, Tick::default())
+    pub fn new(clock: Clock) -> LocalTimers<T> {
+        LocalTimers::with_tick(clock, Tick::default())
     }
 
     /// Returns a set without timers, with this tick.
-    pub fn with_tick(now: Instant, tick: Tick) -> LocalTimers<T> {
-        LocalTimers::with_push_out(now, tick, PushOut::default())
+    pub fn with_tick(clock: Clock, tick: Tick) -> LocalTimers<T> {
+        LocalTimers::with_push_out(clock, tick, PushOut::default())
     }
 
     /// Returns a set that pushes timers out lazily or eagerly, for this project's measurements.
     #[doc(hidden)]
-    pub fn with_push_out(now: Instant, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
+    pub fn with_push_out(clock: Clock, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
         LocalTimers {
-            now: now.to_ns(),
+            clock,
             coarse: Table::new(),
-            wheel: LocalWheel::new(tick, push_out, now.to_ns()),
+            wheel: LocalWheel::new(tick, push_out, clock.advanced),
             precise: Table::new(),
             heap: PreciseHeap::new(),
         }
@@ -204,9 +208,10 @@ impl<T> LocalTimers<T> {
         self.wheel.pending() + self.heap.pending()
     }
 
-    /// Returns the current time: the latest one that was passed to [`advance`](Self::advance).
+    /// Returns the current time: a reading of the [`Clock`], or, with a [`Clock::manual`], the
+    /// latest time that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
-        self.now.into()
+        self.clock.now().into()
     }
 
     /// Arms a timer, pending or not, to fire `after` the [current time](Self::now). O(log n) for a
@@ -217,8 +222,21 @@ impl<T> LocalTimers<T> {
     /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn start(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
+        if self.clock.is_read() {
+            return self.start_by_clock(key, after);
+        }
+        self.start_from(key, self.clock.advanced, after)
+    }
+
+    #[inline(never)]
+    fn start_by_clock(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
+        self.start_from(key, self.clock.now(), after)
+    }
+
+    #[inline]
+    fn start_from(&mut self, key: Key, now: Ns, after: Duration) -> Result<(), LocalError> {
         let distance = Ns::from_duration(after);
-        match self.now.0.checked_add(distance.0) {
+        match now.0.checked_add(distance.0) {
             Some(deadline) => self.start_in(key, Ns(deadline), distance),
             None => self.start_slow(key, Window { soft: Ns::NEVER, hard: Ns::NEVER }),
         }
@@ -233,7 +251,7 @@ impl<T> LocalTimers<T> {
     #[inline]
     pub fn start_at(&mut self, key: Key, deadline: Instant) -> Result<(), LocalError> {
         let deadline = deadline.to_ns();
-        self.start_in(key, deadline, deadline.since(self.now))
+        self.start_in(key, deadline, deadline.since(self.clock.advanced))
     }
 
     /// Arms a timer for a deadline, `distance` from now; leaves it in its bucket if it can.

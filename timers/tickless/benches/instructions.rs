@@ -20,8 +20,8 @@ use std::process::{Command, ExitCode};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::bandwidth::Limiter;
-use tickless::local::Key;
 use tickless::local::future::{Handle, Sleep, Sleeps};
+use tickless::local::{Clock, Key, system_clock};
 use tickless::time::Instant;
 use tickless::{Builder, LocalTimers, Timeout, Timers, VirtualTime};
 
@@ -41,6 +41,9 @@ const COUNTED: &[Counted] = &[
     ("local_pair_anywhere", Some(78.0), || local_pair_anywhere(&mut Local::new())),
     ("local_push_out_to", Some(24.0), || local_push_out_to(&mut Local::new())),
     ("local_push_out", Some(30.0), || local_push_out(&mut Local::new())),
+    // These two read the system's clock each time, and so do not depend on when `advance` was last.
+    ("local_pair_read", Some(118.0), || local_pair_read(&mut Local::on(system_clock()))),
+    ("local_push_out_read", Some(76.0), || local_push_out_read(&mut Local::on(system_clock()))),
     ("local_next_event", Some(60.0), || local_next_event(&mut Local::new())),
     ("local_empty_advance", Some(25.0), || local_empty_advance(&mut Local::new())),
     ("local_expiry", Some(60.0), || local_expiry(&mut Local::new())),
@@ -150,7 +153,11 @@ struct Local {
 
 impl Local {
     fn new() -> Local {
-        let mut timers = LocalTimers::new(START);
+        Local::on(Clock::manual(START))
+    }
+
+    fn on(clock: Clock) -> Local {
+        let mut timers = LocalTimers::new(clock);
         let spare = timers.insert(0).expect("room for one");
         let keys = (0..OPERATIONS).map(|nth| {
             let key = timers.insert(nth).expect("room for one more");
@@ -261,7 +268,7 @@ struct LocalSleeps {
 
 impl LocalSleeps {
     fn new() -> LocalSleeps {
-        let sleeps = Sleeps::new(START);
+        let sleeps = Sleeps::new(Clock::manual(START));
         let timers = sleeps.handle();
         let after = deadlines_after();
         let pending = (0..OPERATIONS).map(|nth| timers.coarse_sleep(after[nth as usize])).collect();
@@ -295,6 +302,16 @@ fn local_pair(local: &mut Local) {
         black_box(local.timers.cancel(local.spare)).expect("a key of its own");
         black_box(key);
     }
+}
+
+#[inline(never)]
+fn local_pair_read(local: &mut Local) {
+    local_pair(local);
+}
+
+#[inline(never)]
+fn local_push_out_read(local: &mut Local) {
+    local_push_out(local);
 }
 
 /// Random deadlines; few of them are before the earliest bucket so far.

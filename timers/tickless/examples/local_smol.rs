@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::future::pending;
 use std::time::Duration;
 use tickless::local::future::{Handle, Sleeps};
-use tickless::time::Instant;
+use tickless::local::system_clock;
 
 const TASKS: u64 = 1_000;
 
@@ -24,9 +24,7 @@ async fn work(timers: Handle, patience: Duration) -> Duration {
 }
 
 fn main() {
-    let begun = std::time::Instant::now();
-    let now = || Instant::from_secs(1) + begun.elapsed();
-    let sleeps = Sleeps::new(now());
+    let sleeps = Sleeps::new(system_clock());
     let executor = LocalExecutor::new();
     let tasks: Vec<_> = (0..TASKS)
         .map(|nth| {
@@ -41,11 +39,15 @@ fn main() {
             assert!(task.await >= 2 * patience, "never early");
         }
     });
-    async_io::block_on(sleeps.drive(main, now, |deadline| {
-        timers_of_smol.set(timers_of_smol.get() + 1);
-        let timer = Timer::after(deadline - now());
-        async { _ = timer.await }
-    }));
+    async_io::block_on(sleeps.drive(
+        main,
+        || sleeps.now(),
+        |deadline| {
+            timers_of_smol.set(timers_of_smol.get() + 1);
+            let timer = Timer::after(deadline - sleeps.now());
+            async { _ = timer.await }
+        },
+    ));
     println!("{TASKS} tasks, {} timers of smol", timers_of_smol.get());
     assert_eq!(sleeps.pending(), 0);
 }

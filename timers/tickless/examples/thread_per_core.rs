@@ -18,6 +18,7 @@ use std::pin::{Pin, pin};
 use std::sync::mpsc::{Sender, channel};
 use std::task::Poll;
 use support::{Clients, IDLE, MESSAGE_BYTES_MAX, now};
+use tickless::local::Clock;
 use tickless::local::future::{Handle, Sleep, Sleeps};
 use tickless::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -69,7 +70,7 @@ async fn serve(listener: TcpListener, timers: Handle) -> io::Result<u64> {
 /// One thread: its listener, its runtime, its timers.
 fn run(address: Sender<SocketAddr>) -> io::Result<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (sleeps, tasks) = (Sleeps::new(now()), LocalSet::new());
+    let (sleeps, tasks) = (Sleeps::new(Clock::new(now)), LocalSet::new());
     let timers = sleeps.handle();
     let server = tasks.run_until(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -3,7 +3,7 @@
 
 use crate::line::Ns;
 use fastrand::Rng;
-use tickless_core::local::{Key, LocalTimers};
+use tickless_core::local::{Clock, Key, LocalTimers};
 use tickless_core::time::Instant;
 
 /// Deadlines on the virtual monotonic clock, each with a value that names what is due then.
@@ -18,7 +18,7 @@ pub(crate) struct Deadlines<T> {
 
 impl<T: Copy> Deadlines<T> {
     pub(crate) fn new(now: Ns, step: Ns, seed: Option<u64>) -> Deadlines<T> {
-        let timers = LocalTimers::new(Instant::from_nanos(now));
+        let timers = LocalTimers::new(Clock::manual(Instant::from_nanos(now)));
         let random = seed.map(Rng::with_seed);
         Deadlines { timers, due: Vec::new(), step, random }
     }

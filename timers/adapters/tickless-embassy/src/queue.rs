@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use core::fmt;
 use core::task::Waker;
 use embassy_time_driver::TICK_HZ;
-use tickless_core::local::{Key, LocalTimers};
+use tickless_core::local::{Clock, Key, LocalTimers};
 use tickless_core::time::Instant;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
@@ -28,7 +28,8 @@ struct Entry {
 impl TimerQueue {
     /// Returns an empty queue. It allocates when it is first used.
     pub fn new() -> TimerQueue {
-        TimerQueue { timers: LocalTimers::new(Instant::ZERO), entries: BTreeMap::new() }
+        let timers = LocalTimers::new(Clock::manual(Instant::ZERO));
+        TimerQueue { timers, entries: BTreeMap::new() }
     }
 
     /// Schedules a wakeup of `waker` at `at`, unless its task already waits for an earlier time.

@@ -17,7 +17,7 @@ struct Peer {
   Timer spare;
 
   explicit Peer(const std::string &) {
-    check(tickless_local_create(bench::SECOND, 0, 0, &local));
+    check(tickless_local_create_manual(bench::SECOND, 0, 0, &local));
     spare = insert();
   }
   ~Peer() { tickless_local_destroy(local); }

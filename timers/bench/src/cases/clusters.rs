@@ -11,6 +11,7 @@ use crate::report::Table;
 use crate::sample::{Figure, in_turn};
 use std::time::{Duration, Instant};
 use tickless::callback::Cancel;
+use tickless::local::Clock;
 use tickless::{LocalTimers, Timeout, Timers, VirtualTime};
 use tickless_conformance::bytes_in_use;
 
@@ -67,7 +68,7 @@ fn one_tick(effort: &Effort) -> Table {
 
 /// Returns how long each call took that has fired timers, in ns, and when the last timer fired.
 fn fire_in_loop(count: usize, apart: Duration, budget: usize) -> (Vec<u64>, Duration) {
-    let mut timers = LocalTimers::new(START);
+    let mut timers = LocalTimers::new(Clock::manual(START));
     for nth in 0..count {
         let key = timers.insert(0_u64).expect("room for one more");
         let due = START + TICK + apart * (nth / BATCH) as u32;
@@ -122,7 +123,7 @@ type Crowd = Box<dyn FnMut(Call)>;
 type MakeCrowd = fn(usize) -> Crowd;
 
 fn local(count: usize) -> Crowd {
-    let mut timers = LocalTimers::new(START);
+    let mut timers = LocalTimers::new(Clock::manual(START));
     let keys: Vec<_> = (0..count).map(|_| timers.insert(()).expect("room for one more")).collect();
     Box::new(move |call| match call {
         Call::Start(nth) => timers.start(keys[nth], 2 * SECOND).expect("a timer of this set"),

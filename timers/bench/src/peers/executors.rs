@@ -4,6 +4,7 @@ use conformance_peers::executors::Executor;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
+use tickless::local::Clock;
 use tickless::local::future::{Handle, Sleep, Sleeps};
 
 /// `tickless::local::future` in the smallest event loop.
@@ -25,7 +26,7 @@ impl<const IS_COARSE: bool> Executor for Ours<IS_COARSE> {
 
     fn run<T, F: Future<Output = T>>(&mut self, main: impl FnOnce(Self::Timers) -> F) -> T {
         let begun = Instant::now();
-        let sleeps = Sleeps::new(START);
+        let sleeps = Sleeps::new(Clock::manual(START));
         let mut main = pin!(main((sleeps.handle(), begun)));
         loop {
             if let Poll::Ready(output) = main.as_mut().poll(&mut Context::from_waker(Waker::noop()))

@@ -2,7 +2,7 @@
 
 use super::Table;
 use std::time::Duration;
-use tickless::local::{Class, FixedKey, FixedTimeouts};
+use tickless::local::{Class, Clock, FixedKey, FixedTimeouts};
 use tickless::time::Instant;
 
 const AFTER: Duration = Duration::from_secs(3600);
@@ -20,7 +20,7 @@ pub struct Fixed {
 impl Default for Fixed {
     fn default() -> Fixed {
         let now = Instant::from_secs(1);
-        let mut timeouts = FixedTimeouts::new(now);
+        let mut timeouts = FixedTimeouts::new(Clock::manual(now));
         let class = timeouts.add_class(AFTER).expect("room for one");
         let spare = timeouts.insert(class, 0).expect("room for one");
         Fixed { timeouts, class, keys: Vec::new(), spare, now }

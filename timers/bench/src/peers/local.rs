@@ -3,7 +3,7 @@
 use super::{Steps, Table};
 use std::time::Duration;
 use tickless::LocalTimers;
-use tickless::local::Key;
+use tickless::local::{Clock, Key};
 use tickless::time::Instant;
 
 const START: Instant = Instant::from_secs(1);
@@ -28,7 +28,7 @@ pub struct Local<const USE: u8> {
 
 impl<const USE: u8> Default for Local<USE> {
     fn default() -> Self {
-        let mut timers = LocalTimers::new(START);
+        let mut timers = LocalTimers::new(Clock::manual(START));
         let count = if USE == BATCHES { BATCH } else { 1 };
         let spares = (0..count).map(|_| timers.insert(0).expect("room for a batch")).collect();
         let armings = Vec::with_capacity(BATCH);

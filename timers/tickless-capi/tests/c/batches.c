@@ -11,7 +11,7 @@ static void batch_operations(void) {
   tickless_local_t *local;
   size_t count, timers, pending;
   void *data;
-  OK(tickless_local_create(0, 0, TICKLESS_PUSH_OUT_LAZY, &local));
+  OK(tickless_local_create_manual(0, 0, TICKLESS_PUSH_OUT_LAZY, &local));
   OK(tickless_local_reserve(local, MANY));
   for (size_t i = 0; i < MANY; i++) {
     uint32_t kind = i % 3 ? TICKLESS_COARSE : TICKLESS_PRECISE;
@@ -79,7 +79,7 @@ static void a_class_is_scaled(void) {
   uint64_t next;
   size_t timers, pending, fired;
   bool was_pending;
-  OK(tickless_fixed_create(0, &fixed));
+  OK(tickless_fixed_create_manual(0, &fixed));
   OK(tickless_fixed_add_class(fixed, 60 * SECOND, &http));
   OK(tickless_fixed_add_class(fixed, 5 * SECOND, &dns));
   CHECK(http == 0 && dns == 1);
@@ -124,10 +124,10 @@ static void misuse(void) {
   tickless_key_t key;
   uint32_t number;
   pthread_t thread;
-  IS(TICKLESS_NULL_POINTER, tickless_fixed_create(0, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_fixed_create(NULL));
   OK(tickless_fixed_destroy(NULL));
   IS(TICKLESS_NULL_POINTER, tickless_fixed_add_class(NULL, 1, &number));
-  OK(tickless_fixed_create(0, &fixed));
+  OK(tickless_fixed_create_manual(0, &fixed));
   IS(TICKLESS_OUT_OF_RANGE, tickless_fixed_add_class(fixed, -1, &number));
   IS(TICKLESS_OUT_OF_RANGE, tickless_fixed_insert(fixed, 0, NULL, &key));
   IS(TICKLESS_OUT_OF_RANGE, tickless_fixed_scale(fixed, 0, 1));

@@ -195,9 +195,12 @@ static void local_timers() {
   CHECK(!local.cancel(a) && local.remove(a) == &names[1]);
   IS(TICKLESS_NO_SUCH_TIMER, status_of([&] { local.start(a, 1ms); }));
   local.adopt();
+  tickless::local on_system;
+  CHECK(local.now() == 1h && on_system.now() > 0ns);
 }
 
 static void fixed_timeouts() {
+  CHECK(tickless::fixed().now() > 0ns);
   tickless::fixed made(0ns), fixed(std::move(made));
   int fires = 0;
   auto idle = fixed.add_class(10s);

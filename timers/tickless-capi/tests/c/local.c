@@ -36,6 +36,20 @@ static void *other_thread(void *data) {
   return NULL;
 }
 
+static uint64_t monotonic_ns(void) {
+  struct timespec now;
+  CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void ignore(tickless_local_t *local, tickless_key_t key, void *data, void *context) {
+  (void)local, (void)key, (void)data, (void)context;
+}
+
+static void ignore_fixed(tickless_fixed_t *fixed, tickless_key_t key, void *data, void *context) {
+  (void)fixed, (void)key, (void)data, (void)context;
+}
+
 static void fires_in_order(void) {
   struct loop loop = {.now = 1000};
   tickless_local_t *local;
@@ -44,7 +58,7 @@ static void fires_in_order(void) {
   size_t fired;
   bool is;
   void *data;
-  OK(tickless_local_create(loop.now, 0, TICKLESS_PUSH_OUT_LAZY, &local));
+  OK(tickless_local_create_manual(loop.now, 0, TICKLESS_PUSH_OUT_LAZY, &local));
   OK(tickless_local_next_event(local, &next));
   CHECK(next == TICKLESS_NEVER);
   OK(tickless_local_insert(local, TICKLESS_COARSE, "coarse", &coarse));
@@ -78,15 +92,50 @@ static void fires_in_order(void) {
   OK(tickless_local_destroy(local));
 }
 
+/* By CLOCK_MONOTONIC, a duration counts from the call, although the turn has taken longer. */
+static void never_early(void) {
+  tickless_local_t *local;
+  tickless_fixed_t *fixed;
+  tickless_key_t key, idle;
+  uint32_t number;
+  OK(tickless_local_create(0, TICKLESS_PUSH_OUT_LAZY, &local));
+  OK(tickless_local_insert(local, TICKLESS_PRECISE, NULL, &key));
+  OK(tickless_fixed_create(&fixed));
+  OK(tickless_fixed_add_class(fixed, 5 * MS, &number));
+  OK(tickless_fixed_insert(fixed, number, NULL, &idle));
+  for (int round = 0; round < 4; round++) {
+    uint64_t begun = monotonic_ns(), now, end = begun + 10 * MS;
+    size_t fired = 0;
+    while (begun < end) begun = monotonic_ns();
+    if (round % 2) {
+      OK(tickless_local_start(local, key, 5 * MS));
+    } else {
+      OK(tickless_fixed_start(fixed, idle));
+    }
+    while (!fired) {
+      if (round % 2) {
+        OK(tickless_local_now(local, &now));
+        OK(tickless_local_advance(local, now, 0, ignore, NULL, &fired));
+      } else {
+        OK(tickless_fixed_now(fixed, &now));
+        OK(tickless_fixed_advance(fixed, now, 0, ignore_fixed, NULL, &fired));
+      }
+    }
+    CHECK(monotonic_ns() - begun >= 5 * MS);
+  }
+  OK(tickless_fixed_destroy(fixed));
+  OK(tickless_local_destroy(local));
+}
+
 static void misuse(void) {
   tickless_local_t *local;
   tickless_key_t key;
   uint64_t next;
   bool is;
   pthread_t thread;
-  IS(TICKLESS_NULL_POINTER, tickless_local_create(0, 0, 0, NULL));
-  IS(TICKLESS_OUT_OF_RANGE, tickless_local_create(0, 999, 0, &local));
-  IS(TICKLESS_UNSUPPORTED, tickless_local_create(0, 0, 2, &local));
+  IS(TICKLESS_NULL_POINTER, tickless_local_create(0, 0, NULL));
+  IS(TICKLESS_OUT_OF_RANGE, tickless_local_create(999, 0, &local));
+  IS(TICKLESS_UNSUPPORTED, tickless_local_create(0, 2, &local));
   CHECK(!local);
   OK(tickless_local_destroy(NULL));
   IS(TICKLESS_NULL_POINTER, tickless_local_adopt(NULL));
@@ -98,7 +147,7 @@ static void misuse(void) {
   IS(TICKLESS_NULL_POINTER, tickless_local_is_pending(NULL, (tickless_key_t){0}, &is));
   IS(TICKLESS_NULL_POINTER, tickless_local_next_event(NULL, &next));
   IS(TICKLESS_NULL_POINTER, tickless_local_advance(NULL, 0, 0, record, NULL, NULL));
-  OK(tickless_local_create(0, 1000000, TICKLESS_PUSH_OUT_EAGER, &local));
+  OK(tickless_local_create_manual(0, 1000000, TICKLESS_PUSH_OUT_EAGER, &local));
   IS(TICKLESS_NULL_POINTER, tickless_local_insert(local, TICKLESS_COARSE, NULL, NULL));
   IS(TICKLESS_UNSUPPORTED, tickless_local_insert(local, TICKLESS_DEFERRED, NULL, &key));
   IS(TICKLESS_NULL_POINTER, tickless_local_next_event(local, NULL));
@@ -113,6 +162,7 @@ static void misuse(void) {
 
 int main(void) {
   fires_in_order();
+  never_early();
   misuse();
   return 0;
 }

@@ -11,7 +11,7 @@
 
 use core::time::Duration;
 use std::cell::RefCell;
-use tickless_core::local::{Key, LocalTimers};
+use tickless_core::local::{Clock, Key, LocalTimers};
 use tickless_core::time::Instant;
 
 #[cfg(target_arch = "wasm32")]
@@ -26,7 +26,8 @@ unsafe extern "C" {
 fn fired(_: u32) {}
 
 thread_local! {
-    static TIMERS: RefCell<LocalTimers<u32>> = RefCell::new(LocalTimers::new(Instant::ZERO));
+    static TIMERS: RefCell<LocalTimers<u32>> =
+        RefCell::new(LocalTimers::new(Clock::manual(Instant::ZERO)));
     static DUE: RefCell<Vec<Key>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -19,9 +19,9 @@ impl<T> LocalTimers<T> {
 
     /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
     ///
-    /// A time before [`now`](Self::now) counts as `now`. The callback can arm, cancel, insert and
-    /// remove any timers. A timer that it arms for the past fires with the next advance, so an
-    /// advance always ends.
+    /// A time before that of the last advance counts as that time. The callback can arm, cancel,
+    /// insert and remove any timers. A timer that it arms for the past fires with the next advance,
+    /// so an advance always ends.
     #[inline]
     pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, Key)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
@@ -85,10 +85,11 @@ impl<T> LocalTimers<T> {
     /// that callbacks arm for the past wait for the next pass. Returns false only if none is due.
     #[inline]
     fn begin_advance(&mut self, now: Ns, budget: usize) -> bool {
-        self.now = self.now.max(now);
-        let coarse = self.wheel.advance(self.now);
+        self.clock.advance(now);
+        let now = self.clock.advanced;
+        let coarse = self.wheel.advance(now);
         if self.precise.len() > 0 {
-            self.heap.begin_pass(&mut self.precise.records, self.now, budget);
+            self.heap.begin_pass(&mut self.precise.records, now, budget);
             return true;
         }
         coarse

@@ -23,11 +23,11 @@
 //! much that the length of the spans no longer suits it, the next advance distributes the timers
 //! over spans of another length.
 
-use super::LocalError;
 use super::advance::event;
 use super::chains::Chains;
 use super::key::Key;
 use super::table::{SlotKey, Table};
+use super::{Clock, LocalError};
 use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
 use class::ClassState;
@@ -75,7 +75,7 @@ impl fmt::Debug for FixedKey {
 
 /// Timeouts for one thread, grouped in classes, each with a value of type `T`.
 pub struct FixedTimeouts<T> {
-    now: Ns,
+    clock: Clock,
     /// The timers: for each, the number of its class and its value.
     table: Table<(u32, T)>,
     chains: Chains,
@@ -96,10 +96,10 @@ impl<T> fmt::Debug for FixedTimeouts<T> {
 
 impl<T> FixedTimeouts<T> {
     /// Returns a set without classes and timers.
-    pub fn new(now: Instant) -> FixedTimeouts<T> {
+    pub fn new(clock: Clock) -> FixedTimeouts<T> {
         let chains = Chains::new(SPANS, DUE);
         let (table, classes) = (Table::new(), Vec::new());
-        FixedTimeouts { now: now.to_ns(), table, chains, classes, due: 0, pending: 0 }
+        FixedTimeouts { clock, table, chains, classes, due: 0, pending: 0 }
     }
 
     /// Adds a timer to a class without starting it. O(1). A full table grows by an eighth.
@@ -159,9 +159,10 @@ impl<T> FixedTimeouts<T> {
         self.pending
     }
 
-    /// Returns the current time: the latest one that was passed to [`advance`](Self::advance).
+    /// Returns the current time: a reading of the [`Clock`], or, with a [`Clock::manual`], the
+    /// latest time that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
-        self.now.into()
+        self.clock.now().into()
     }
 
     /// Starts or restarts a timer: it fires when its class's duration has passed since the [current
@@ -172,23 +173,36 @@ impl<T> FixedTimeouts<T> {
     /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn start(&mut self, key: FixedKey) -> Result<(), LocalError> {
+        if self.clock.is_read() {
+            return self.start_by_clock(key);
+        }
+        self.start_from(key, self.clock.advanced)
+    }
+
+    #[inline(never)]
+    fn start_by_clock(&mut self, key: FixedKey) -> Result<(), LocalError> {
+        self.start_from(key, self.clock.now())
+    }
+
+    #[inline]
+    fn start_from(&mut self, key: FixedKey, now: Ns) -> Result<(), LocalError> {
         let record = self.table.records.find_mut(key.slot()).ok_or(LocalError::NoSuchTimer)?;
         if !record.is_pending() {
             self.pending += 1;
         }
         if record.is_on_chain() {
-            record.time = self.now;
+            record.time = now;
             record.set_pending();
             return Ok(());
         }
-        self.start_slow(key)
+        self.start_slow(key, now)
     }
 
     /// Starts a timer that is on no chain.
     #[inline(never)]
-    fn start_slow(&mut self, key: FixedKey) -> Result<(), LocalError> {
+    fn start_slow(&mut self, key: FixedKey, now: Ns) -> Result<(), LocalError> {
         let class = self.class_of(key).ok_or(LocalError::NoSuchTimer)?;
-        self.put(class.0 as usize, key.slot().index, self.now);
+        self.put(class.0 as usize, key.slot().index, now);
         Ok(())
     }
 
@@ -222,7 +236,7 @@ impl<T> FixedTimeouts<T> {
             return None;
         }
         if !self.chains.is_empty(DUE) {
-            return Some(self.now());
+            return Some(self.clock.advanced.into());
         }
         let due = (0..self.classes.len()).filter_map(|class| Some(self.oldest(class)?.1));
         event(due.min().unwrap_or(Ns::NEVER))
@@ -230,8 +244,8 @@ impl<T> FixedTimeouts<T> {
 
     /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
     ///
-    /// A time before [`now`](Self::now) counts as `now`. The callback can start, cancel, insert and
-    /// remove any timers, and change classes.
+    /// A time before that of the last advance counts as that time. The callback can start, cancel,
+    /// insert and remove any timers, and change classes.
     pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, FixedKey)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
     }
@@ -244,7 +258,7 @@ impl<T> FixedTimeouts<T> {
         budget: usize,
         mut fire: impl FnMut(&mut Self, FixedKey),
     ) -> usize {
-        self.now = self.now.max(now.to_ns());
+        self.clock.advance(now.to_ns());
         let (mut left, mut fired) = (budget, 0);
         while left > 0 {
             let Some(slot) = self.chains.pop(|slot| self.table.prefetch(slot)) else {
@@ -272,7 +286,7 @@ impl<T> FixedTimeouts<T> {
             return false;
         }
         let stamp = record.time;
-        if stamp.after(due) <= self.now {
+        if stamp.after(due) <= self.clock.advanced {
             record.rest();
             self.pending -= 1;
             return true;
@@ -317,7 +331,7 @@ impl<T> FixedTimeouts<T> {
         let ahead = occupied.rotate_right((state.first % SPANS as u64) as u32).trailing_zeros();
         let span = state.first + u64::from(ahead);
         if !state.spans_fit() {
-            return Some((span, self.now));
+            return Some((span, self.clock.advanced));
         }
         let misplaced = match state.oldest_misplaced {
             Ns::NEVER => Ns::NEVER,
@@ -333,7 +347,7 @@ impl<T> FixedTimeouts<T> {
         (0..self.classes.len()).any(|class| {
             let mut any = false;
             while let Some((span, due)) = self.oldest(class) {
-                if due > self.now {
+                if due > self.clock.advanced {
                     break;
                 }
                 self.classes[class].first = span + 1;
@@ -347,7 +361,7 @@ impl<T> FixedTimeouts<T> {
                 self.due = class;
                 let state = &mut self.classes[class];
                 // All timers that are not due were started after the time `oldest`.
-                let oldest = self.now.since(state.scaled);
+                let oldest = self.clock.advanced.since(state.scaled);
                 state.fit_spans(oldest);
                 state.first = state.first.max(oldest.0 / state.span);
             }

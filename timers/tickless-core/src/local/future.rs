@@ -8,10 +8,11 @@
 //! ```
 //! use core::time::Duration;
 //! use std::task::Waker;
-//! use tickless_core::local::future::Sleeps;
+//! use tickless_core::local::{Clock, future::Sleeps};
 //! use tickless_core::time::Instant;
 //!
-//! let sleeps = Sleeps::new(Instant::ZERO); // from any clock that the executor uses
+//! // An executor of a real system passes `Clock::new`, with the clock that it waits on.
+//! let sleeps = Sleeps::new(Clock::manual(Instant::ZERO));
 //! let timers = sleeps.handle();
 //! let mut task = Box::pin(async move {
 //!     timers.sleep(Duration::from_millis(20)).await;
@@ -31,10 +32,11 @@
 //! assert!(sleeps.now() >= Instant::ZERO + Duration::from_millis(25));
 //! ```
 //!
-//! This module takes no lock, uses no atomics, reads no clock and makes no system call. A duration
-//! counts from [`now`](Handle::now), the time of the last advance. The first poll of a sleep takes
-//! a record from the table of a [`LocalTimers`](super::LocalTimers); it allocates only when the
-//! table grows.
+//! This module takes no lock, uses no atomics and makes no system call. A duration counts from
+//! [`now`](Handle::now), which reads the [`Clock`] of the [`Sleeps`]: so a task that has computed
+//! for long still sleeps for the whole duration. With a [`Clock::manual`] nothing reads a clock,
+//! and a duration counts from the last advance. The first poll of a sleep takes a record from the
+//! table of a [`LocalTimers`](super::LocalTimers); it allocates only when the table grows.
 //!
 //! # Accuracy
 //!
@@ -60,6 +62,7 @@
 
 mod state;
 
+use super::Clock;
 use super::table::NO_SLOT;
 use crate::periodic::forward;
 use crate::time::{Instant, Ns, Tick, Window};
@@ -87,21 +90,49 @@ pub struct Handle {
 /// What the [`Sleeps`], its handles and its futures share. No code of the user runs while `state`
 /// is borrowed: wakers are cloned, woken and dropped only when it is not borrowed.
 struct Shared {
-    /// The time of the last advance. It is not part of the state, so that reading it is one load.
-    now: Cell<Instant>,
+    /// A copy of the state's clock, to use without a borrow of the state.
+    clock: Cell<Clock>,
     state: RefCell<State>,
+}
+
+impl Shared {
+    /// Returns the time of the last advance.
+    #[inline(always)]
+    fn advanced(&self) -> Instant {
+        self.clock.get().advanced.into()
+    }
+
+    #[inline(always)]
+    fn now(&self) -> Instant {
+        self.clock.get().now().into()
+    }
+
+    /// Returns the time at which `after` has passed.
+    #[inline(always)]
+    fn deadline(&self, after: Duration) -> Instant {
+        if self.clock.get().is_read() {
+            return self.deadline_by_clock(after);
+        }
+        self.advanced() + after
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn deadline_by_clock(&self, after: Duration) -> Instant {
+        self.now() + after
+    }
 }
 
 impl Sleeps {
     /// Returns an object without sleeps. Coarse sleeps have a tick of 1 ms.
-    pub fn new(now: Instant) -> Sleeps {
-        Sleeps::with_tick(now, Tick::default())
+    pub fn new(clock: Clock) -> Sleeps {
+        Sleeps::with_tick(clock, Tick::default())
     }
 
     /// Returns an object without sleeps, whose coarse sleeps have this tick.
-    pub fn with_tick(now: Instant, tick: Tick) -> Sleeps {
-        let state = RefCell::new(State::new(now, tick));
-        Sleeps { shared: Rc::new(Shared { now: Cell::new(now), state }) }
+    pub fn with_tick(clock: Clock, tick: Tick) -> Sleeps {
+        let state = RefCell::new(State::new(clock, tick));
+        Sleeps { shared: Rc::new(Shared { clock: Cell::new(clock), state }) }
     }
 
     /// Returns a handle, with which tasks make their futures.
@@ -118,9 +149,9 @@ impl Sleeps {
 
     /// Sets the current time, and wakes the tasks whose sleeps are due, in the order of their
     /// deadlines as far as the accuracy of the sleeps allows. Returns how many tasks it woke. A
-    /// time before [`now`](Self::now) counts as `now`.
+    /// time before that of the last advance counts as that time.
     pub fn advance(&self, now: Instant) -> usize {
-        self.shared.now.set(self.shared.state.borrow_mut().advance(now));
+        self.shared.clock.set(self.shared.state.borrow_mut().advance(now));
         let next_due = || self.shared.state.borrow_mut().due.pop_front();
         let mut woken = 0;
         while let Some(waker) = next_due() {
@@ -169,9 +200,10 @@ impl Sleeps {
         .await
     }
 
-    /// Returns the current time: the latest one that was passed to [`advance`](Self::advance).
+    /// Returns the current time: a reading of the [`Clock`], or, with a [`Clock::manual`], the
+    /// latest time that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
-        self.shared.now.get()
+        self.shared.now()
     }
 
     /// Returns the number of sleeps that are pending.
@@ -189,20 +221,20 @@ impl Drop for Sleeps {
 }
 
 impl Handle {
-    /// Returns the current time, on the clock of the executor.
+    /// Returns the current time, from which durations count: see [`Sleeps::now`].
     #[inline]
     pub fn now(&self) -> Instant {
-        self.shared.now.get()
+        self.shared.now()
     }
 
     /// Returns a future that completes when `after` has passed.
     #[inline]
     pub fn sleep(&self, after: Duration) -> Sleep {
-        self.make(self.now() + after, Kind::Precise)
+        self.make(self.shared.deadline(after), Kind::Precise)
     }
 
-    /// Returns a future that completes at `deadline`. If `deadline` has passed, the future is ready
-    /// when first polled.
+    /// Returns a future that completes at `deadline`. If `deadline` is not after the last advance,
+    /// the future is ready when first polled.
     #[inline]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         self.make(deadline, Kind::Precise)
@@ -212,7 +244,7 @@ impl Handle {
     /// and a tick: for idle timeouts, which are often moved to a later time and seldom fire.
     #[inline]
     pub fn coarse_sleep(&self, after: Duration) -> Sleep {
-        self.make(self.now() + after, Kind::Coarse)
+        self.make(self.shared.deadline(after), Kind::Coarse)
     }
 
     #[inline]
@@ -273,7 +305,7 @@ impl Sleep {
     /// later time costs one store.
     #[inline]
     pub fn reset(&mut self, after: Duration) {
-        self.reset_at(self.shared.now.get() + after);
+        self.reset_at(self.shared.deadline(after));
     }
 
     /// Sets the deadline, whether later or earlier than before.
@@ -295,7 +327,7 @@ impl Sleep {
     /// where the compiler knows the kind of the sleep and that it is not armed.
     #[inline(always)]
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.slot != NO_SLOT || self.deadline <= self.shared.now.get() {
+        if self.slot != NO_SLOT || self.deadline <= self.shared.advanced() {
             return self.poll_again(cx.waker());
         }
         let waker = cx.waker().clone();
@@ -310,7 +342,7 @@ impl Sleep {
     /// Polls a sleep that is armed or due.
     #[inline(never)]
     fn poll_again(&mut self, waker: &Waker) -> Poll<()> {
-        if self.deadline <= self.shared.now.get() {
+        if self.deadline <= self.shared.advanced() {
             self.cancel();
             return Poll::Ready(());
         }
@@ -387,7 +419,7 @@ impl Interval {
     /// ticks are skipped. Dropping the future loses no tick.
     pub async fn tick(&mut self) -> u64 {
         poll_fn(|cx| self.sleep.poll_elapsed(cx)).await;
-        let now = self.sleep.shared.now.get().to_ns();
+        let now = self.sleep.shared.advanced().to_ns();
         let due = Window::at(self.sleep.deadline.to_ns());
         let (next, periods) = forward(due, now, self.period);
         self.sleep.reset_at(next.soft.into());

@@ -328,14 +328,14 @@ const _: () = assert!(size_of::<Record>() == 16 && size_of::<Entry>() == 32);
 #[cfg(test)]
 mod tests {
     use super::DUE;
-    use crate::local::LocalTimers;
+    use crate::local::{Clock, LocalTimers};
     use crate::time::Instant;
 
     /// Goal: an advance with a budget does not examine all due timers, however many there are.
     #[test]
     fn only_an_advance_without_a_budget_takes_many_timers_at_once() {
         for (budget, wanted) in [(1, 0), (999, 0), (usize::MAX, 999)] {
-            let mut timers = LocalTimers::new(Instant::ZERO);
+            let mut timers = LocalTimers::new(Clock::manual(Instant::ZERO));
             for at in 1..=1_000 {
                 let key = timers.insert_precise(()).unwrap();
                 timers.start_at(key, Instant::from_nanos(at)).unwrap();

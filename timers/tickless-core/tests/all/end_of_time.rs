@@ -13,8 +13,7 @@ use crate::support::timers::{AnyTimer, Family};
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::bases::{Bases, CoarseExpiry, IfPending, Options, Settings};
-use tickless_core::local::FixedTimeouts;
-use tickless_core::local::LocalTimers;
+use tickless_core::local::{Clock, FixedTimeouts, LocalTimers};
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::time::{Instant, Ns, Tick, Window};
 
@@ -169,7 +168,7 @@ fn local_timers_are_shortened_from_never() {
         let push_out = random.pick(&[PushOut::Lazy, PushOut::Eager]);
         let now = Ns(END.0 - distance(&mut random).0);
         let begin = if random.one_in(2) { now } else { Ns::ZERO };
-        let mut timers = LocalTimers::with_push_out(begin.into(), of_tick, push_out);
+        let mut timers = LocalTimers::with_push_out(Clock::manual(begin.into()), of_tick, push_out);
         let family = random.pick(&Family::BOTH);
         let key = match family {
             Family::Coarse => timers.insert(()),
@@ -208,7 +207,7 @@ fn classes_of_fixed_timeouts_are_shortened_from_never() {
         let mut random = Random::new(seed);
         let now = Ns(END.0 - distance(&mut random).0);
         let begin = if random.one_in(2) { now } else { Ns::ZERO };
-        let mut timers = FixedTimeouts::new(begin.into());
+        let mut timers = FixedTimeouts::new(Clock::manual(begin.into()));
         let made = distance(&mut random).to_duration();
         let made = if random.one_in(2) { Duration::MAX } else { made };
         let class = timers.add_class(made).expect("room");

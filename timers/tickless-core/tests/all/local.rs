@@ -9,7 +9,7 @@ mod twin;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use tickless_core::local::{Key, LocalTimers};
+use tickless_core::local::{Clock, Key, LocalTimers};
 use tickless_core::time::Instant;
 
 const fn ms(ms: u64) -> Instant {
@@ -34,7 +34,7 @@ fn fire(timers: &mut LocalTimers<usize>, now: Instant) -> Vec<usize> {
 #[test]
 fn a_panic_in_a_callback_leaves_the_others() {
     for family in Family::BOTH {
-        let mut timers = LocalTimers::new(Instant::ZERO);
+        let mut timers = LocalTimers::new(Clock::manual(Instant::ZERO));
         for number in 0..3 {
             let key = insert(&mut timers, family, number);
             timers.start_at(key, ms(5)).expect("inserted");
@@ -48,7 +48,7 @@ fn a_panic_in_a_callback_leaves_the_others() {
 
 #[test]
 fn a_callback_may_advance() {
-    let mut timers = LocalTimers::new(Instant::ZERO);
+    let mut timers = LocalTimers::new(Clock::manual(Instant::ZERO));
     for number in 0..8 {
         let key = insert(&mut timers, Family::BOTH[number % 2], number);
         timers.start_at(key, ms(1 + number as u64)).expect("inserted");
@@ -58,7 +58,7 @@ fn a_callback_may_advance() {
         fired.extend(timers.get(key).copied());
         if fired.len() == 1 {
             fired.extend(fire(timers, ms(8)));
-            *timers = LocalTimers::new(ms(8));
+            *timers = LocalTimers::new(Clock::manual(ms(8)));
         }
     });
     fired.sort();
@@ -68,7 +68,7 @@ fn a_callback_may_advance() {
 #[test]
 fn values_are_dropped_once() {
     let value = Rc::new(());
-    let mut timers = LocalTimers::new(Instant::ZERO);
+    let mut timers = LocalTimers::new(Clock::manual(Instant::ZERO));
     for number in 0..600 {
         let key = insert(&mut timers, Family::BOTH[number % 2], Rc::clone(&value));
         if number % 3 > 0 {

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::pin::{Pin, pin};
 use std::task::{Poll, Waker};
 use std::time::Duration;
+use tickless::local::Clock;
 use tickless::local::future::{Handle, Sleep, Sleeps};
 use tickless::time::Instant;
 
@@ -34,7 +35,7 @@ pub fn now() -> Instant {
 }
 
 pub fn run(system: &impl Wait) -> io::Result<()> {
-    let sleeps = Sleeps::new(now());
+    let sleeps = Sleeps::new(Clock::new(now));
     let (ours, theirs) = UnixStream::pair()?;
     let executor = LocalExecutor::new();
     let client = executor.spawn(talk(theirs, system, sleeps.handle()));

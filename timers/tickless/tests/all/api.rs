@@ -6,7 +6,7 @@ use tickless::clock::ClockSource;
 use tickless::driver::{CpuId, StartTimersError};
 use tickless::embed::{PinnedHrTimer, PinnedTimeout};
 use tickless::future::{self, CoarseSleep, DeadlineScope, Sleep};
-use tickless::local::{Key, LocalError};
+use tickless::local::{Clock, Key, LocalError};
 use tickless::periodic::{Missed, PeriodError};
 use tickless::policy::{Policy, PushOut};
 use tickless::stats::{BaseCounts, BaseStats, Stats};
@@ -56,7 +56,7 @@ fn errors_state_what_to_do() {
     let refused = std::io::Error::from(std::io::ErrorKind::WouldBlock);
     let thread = StartTimersError::Thread { base: CpuId(7), error: refused };
     assert!(thread.source().is_some(), "the system's own error is not lost");
-    let mut local = LocalTimers::new(Instant::ZERO);
+    let mut local = LocalTimers::new(Clock::manual(Instant::ZERO));
     let gone = local.insert(()).unwrap();
     local.remove(gone);
     let stale = local.cancel(gone).unwrap_err();

@@ -2,7 +2,7 @@
 
 use crate::local::advance::event;
 use crate::local::table::{NO_SLOT, Record};
-use crate::local::{Key, LocalTimers};
+use crate::local::{Clock, Key, LocalTimers};
 use crate::time::{Instant, Ns, Tick, Window};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -46,15 +46,15 @@ impl Kind {
 }
 
 impl State {
-    pub(super) fn new(now: Instant, tick: Tick) -> State {
-        let timers = LocalTimers::with_tick(now, tick);
+    pub(super) fn new(clock: Clock, tick: Tick) -> State {
+        let timers = LocalTimers::with_tick(clock, tick);
         let tasks = [(); 2].map(|()| Tasks { of_slot: Vec::new(), idle: NO_SLOT });
         State { timers, tasks, due: VecDeque::new(), is_closed: false }
     }
 
     /// Returns a state without timers, in which none can be armed.
     pub(super) fn closed() -> State {
-        State { is_closed: true, ..State::new(Instant::ZERO, Tick::default()) }
+        State { is_closed: true, ..State::new(Clock::manual(Instant::ZERO), Tick::default()) }
     }
 
     pub(super) fn pending(&self) -> usize {
@@ -62,22 +62,22 @@ impl State {
     }
 
     pub(super) fn next_event(&mut self) -> Option<Instant> {
-        let LocalTimers { now, wheel, precise, heap, .. } = &mut self.timers;
+        let LocalTimers { clock, wheel, precise, heap, .. } = &mut self.timers;
         if !self.due.is_empty() {
-            return event(*now);
+            return event(clock.advanced);
         }
         event(wheel.next_event().min(heap.settled_next_event(&mut precise.records)))
     }
 
-    /// Sets the current time and returns it. Moves the wakers of sleeps that are due to `due`.
-    pub(super) fn advance(&mut self, now: Instant) -> Instant {
+    /// Sets the time of the last advance, and moves the wakers of sleeps that are due to `due`.
+    pub(super) fn advance(&mut self, now: Instant) -> Clock {
         let State { timers, tasks, due, .. } = self;
         timers.advance(now, |_, key| {
             let (kind, slot) = Kind::of(key);
             let fired = tasks[kind as usize].of_slot.get_mut(slot as usize);
             due.extend(fired.and_then(|task| core::mem::replace(task, Err(NO_SLOT)).ok()));
         });
-        timers.now()
+        timers.clock
     }
 
     /// Arms an idle timer for a sleep, and returns its slot. Returns the waker if there is no idle
@@ -131,11 +131,11 @@ impl State {
     /// done; then [`start_slow`](Self::start_slow) arms it.
     #[inline(always)]
     pub(super) fn start(&mut self, kind: Kind, slot: u32, deadline: Ns) -> bool {
-        let LocalTimers { now, coarse, wheel, precise, heap, .. } = &mut self.timers;
+        let LocalTimers { clock, coarse, wheel, precise, heap, .. } = &mut self.timers;
         match kind {
             Kind::Coarse => coarse.records.record(slot).is_some_and(|record| {
                 let generation = record.key(slot).generation;
-                wheel.push_out(record, generation, deadline, deadline.since(*now))
+                wheel.push_out(record, generation, deadline, deadline.since(clock.advanced))
             }),
             Kind::Precise => {
                 precise.records.record(slot).is_some_and(|record| heap.push_out(record, deadline))

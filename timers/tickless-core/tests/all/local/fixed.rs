@@ -3,17 +3,17 @@
 use super::ms;
 use crate::support::random::{Random, with_seeds};
 use std::time::Duration;
-use tickless_core::local::{Class, FixedKey, FixedTimeouts, LocalError};
+use tickless_core::local::{Class, Clock, FixedKey, FixedTimeouts, LocalError};
 use tickless_core::time::Instant;
 
 #[test]
 fn invalid_arguments_are_refused() {
-    let mut timeouts = FixedTimeouts::new(Instant::ZERO);
+    let mut timeouts = FixedTimeouts::new(Clock::manual(Instant::ZERO));
     let class = timeouts.add_class(Duration::from_secs(1)).expect("room");
     for factor in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(timeouts.scale(class, factor), Err(LocalError::BadFactor)));
     }
-    let mut others = FixedTimeouts::<()>::new(Instant::ZERO);
+    let mut others = FixedTimeouts::<()>::new(Clock::manual(Instant::ZERO));
     assert_eq!(others.insert(class, ()), Err(LocalError::NoSuchClass));
     assert_eq!(others.scale(class, 1.0), Err(LocalError::NoSuchClass));
     let key = timeouts.insert(class, 7).expect("room");
@@ -45,7 +45,7 @@ fn durations_are_scaled_exactly() {
     for (after, factor, expected) in cases {
         // Started in the last nanosecond of a span, so that it fires as soon as it may.
         let start = (after / 32).max(1_000) - 1;
-        let mut timeouts = FixedTimeouts::new(Instant::from_nanos(start));
+        let mut timeouts = FixedTimeouts::new(Clock::manual(Instant::from_nanos(start)));
         let class = timeouts.add_class(Duration::from_nanos(after)).expect("room");
         timeouts.scale(class, factor).expect("a factor");
         let key = timeouts.insert(class, ()).expect("room");
@@ -67,7 +67,7 @@ fn durations_are_scaled_exactly() {
 fn lengthened_classes_are_advanced_as_rarely_as_new_ones() {
     let long = Duration::from_secs(60);
     let advances_of = |created_with: Duration| {
-        let mut timeouts = FixedTimeouts::new(Instant::ZERO);
+        let mut timeouts = FixedTimeouts::new(Clock::manual(Instant::ZERO));
         let class = timeouts.add_class(created_with).expect("room");
         let starts = 1_000;
         for number in 0..starts {
@@ -129,7 +129,7 @@ const TIMERS: usize = 30;
 #[test]
 fn fixed_histories_match_a_list() {
     with_seeds(if cfg!(miri) { 2 } else { 1_500 }, |seed| {
-        let mut timeouts = FixedTimeouts::new(ms(5));
+        let mut timeouts = FixedTimeouts::new(Clock::manual(ms(5)));
         let (random, timers) = (Random::new(seed), vec![None; TIMERS]);
         let mut history = History { random, classes: Vec::new(), timers };
         for _ in 0..if cfg!(miri) { 40 } else { 200 } {

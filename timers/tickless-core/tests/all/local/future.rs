@@ -9,6 +9,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::time::Duration;
+use tickless_core::local::Clock;
 use tickless_core::local::future::{Elapsed, Handle, Sleep, Sleeps};
 use tickless_core::time::Instant;
 
@@ -81,7 +82,7 @@ fn poll_sleep(sleep: &mut Sleep, hooks: &Rc<Hooks>) -> Poll<()> {
 }
 
 fn start() -> (Sleeps, Handle, Rc<Hooks>) {
-    let sleeps = Sleeps::new(at(0));
+    let sleeps = Sleeps::new(Clock::manual(at(0)));
     let timers = sleeps.handle();
     (sleeps, timers, Hooks::count())
 }
@@ -229,7 +230,7 @@ fn wakers_may_use_the_timers() {
 
 #[test]
 fn drive_uses_one_sleep_of_the_surrounding_executor() {
-    let (outer, inner) = (Sleeps::new(at(0)), Sleeps::new(at(0)));
+    let (outer, inner) = (Sleeps::new(Clock::manual(at(0))), Sleeps::new(Clock::manual(at(0))));
     let (outer_timers, timers) = (outer.handle(), inner.handle());
     let clock = outer.handle();
     let made = Cell::new(0);

@@ -4,7 +4,7 @@ use super::twin::Twin;
 use crate::support::random::{Random, with_seeds};
 use crate::support::timers::Family;
 use std::env;
-use tickless_core::local::{Key, LocalError, LocalTimers};
+use tickless_core::local::{Clock, Key, LocalError, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{Ns, Tick, Window};
 
@@ -36,7 +36,7 @@ fn local_histories_match_a_list() {
         let start = Ns(random.pick(&[0, 1_000_000_000, 49 * 86_400_000_000_000, 1 << 62]));
         let count = random.pick(&[1, 3, 8, 8, 60, 300]);
         let of_tick = Tick::new(tick.to_duration()).expect("a tick");
-        let mut timers = LocalTimers::with_push_out(start.into(), of_tick, push_out);
+        let mut timers = LocalTimers::with_push_out(Clock::manual(start.into()), of_tick, push_out);
         let twin = Twin::new(tick, push_out, count, start);
         let (keys, removed) = (vec![None; count], Vec::new());
         let mut history = History { twin, random, keys, removed, operations: 0 };
