@@ -1,6 +1,7 @@
 //! The command `tickless compare`, which shows what has changed between two results.
 
 mod change;
+mod others;
 mod results;
 
 use self::change::{Change, Comparison, Verdict, compare};
@@ -13,7 +14,8 @@ use tickless_lab::text::figure;
 
 /// Show what moved between two results, beside both spreads
 ///
-/// Takes two report.json, or the JSON output of study, latency or replay. A figure moved
+/// Takes two report.json, the JSON output of study, latency or replay, or the histograms of
+/// cyclictest (--json, -h) or of rtla timerlat hist. A figure moved
 /// if its two values are farther apart than both spreads, from the least to the greatest
 /// repetition, are wide together. Simulated figures and counts of a replay have no spread: any
 /// difference is a move. What was measured fewer than four times is not judged. Figures are
@@ -25,7 +27,8 @@ use tickless_lab::text::figure;
     Exit status: 0 if compared, 1 if that was not possible or the results not written,\n\
     2 for a wrong command line, 3 if a figure is worse by more than --fail-above.")]
 pub struct CompareArgs {
-    /// Results: report.json, or what study, latency or replay print with --format json
+    /// Results: report.json, what study, latency or replay print with --format json, or what
+    /// cyclictest or rtla timerlat hist print
     a: PathBuf,
     /// Results of the same kind, to compare with them
     b: PathBuf,

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::{parse_seconds, parse_with_unit};
-use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
+use crate::output::{Format, Results, bare, paragraph, print, seen, write_csv, write_table};
 use crate::record;
 use crate::record::command::{End, Waiting};
 use crate::selection::ThreadArgs;
@@ -97,7 +97,10 @@ impl Results for Late {
         paragraph(
             out,
             "",
-            &format!("{file}: {count} of {sleeps} sleeps more than {threshold} late"),
+            &format!(
+                "{file}{}: {count} of {sleeps} sleeps more than {threshold} late",
+                seen(self.seen_percent)
+            ),
         )?;
         let Folded { kernel_threads, wheel } = folded;
         if kernel_threads + wheel > 0 {

@@ -122,6 +122,14 @@ fn fitted(table: &Table, width: usize) -> Table {
     table
 }
 
+/// Says how much of the CPUs' time a trace shows, behind its name; nothing if it is all of it.
+pub fn seen(percent: f64) -> String {
+    match percent < 100.0 {
+        true => format!(" ({percent:.1} % of the CPUs' time seen: events are missing)"),
+        false => String::new(),
+    }
+}
+
 /// Writes `bullet` and a text, broken into lines of at most [`width`] characters. Further lines are
 /// indented by the width of the bullet.
 pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {

@@ -4,7 +4,7 @@ mod page;
 
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::parse_with_unit;
-use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
+use crate::output::{Format, Results, bare, paragraph, print, seen, write_csv, write_table};
 use crate::selection::ThreadArgs;
 use crate::traces;
 use std::io::{self, Write};
@@ -154,8 +154,9 @@ fn summary(prediction: &Prediction) -> String {
         _ => String::new(),
     };
     format!(
-        "{file}: {threads} threads{of}, {pieces} pieces of work in {seconds:.2} s. They used \
-         {cpu_seconds:.2} s of CPU time, {mean_cpus:.2} CPUs on average, under {limit}{counted}."
+        "{file}{}: {threads} threads{of}, {pieces} pieces of work in {seconds:.2} s. They used \
+         {cpu_seconds:.2} s of CPU time, {mean_cpus:.2} CPUs on average, under {limit}{counted}.",
+        seen(prediction.seen_percent)
     )
 }
 

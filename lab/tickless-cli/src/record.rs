@@ -160,9 +160,6 @@ impl RecordArgs {
         match self.events {
             Some(Purpose::Late) => format!("See what was late: tickless late {path}"),
             Some(Purpose::Quota) => format!("Try other limits: tickless quota {path}"),
-            None if output::is_dat(&self.output) => {
-                format!("See what they cost: trace-cmd report -t -i {path} | tickless replay -")
-            }
             None => format!("See what they cost: tickless replay {path}"),
         }
     }

@@ -2,7 +2,7 @@
 //! are read from the TOML file that describes the machine.
 //!
 //! The keys of that file, with the numbers that each may have, are declared here and nowhere else:
-//! [`prices!`] has those that every file needs, and [`OPTIONAL`] the others.
+//! `prices!` has those that every file needs, and `OPTIONAL` the others.
 
 use crate::ps::Ps;
 use crate::topology::{Distance, Topology};

@@ -85,6 +85,8 @@ pub struct Folded {
 pub struct Late {
     pub file: String,
     pub threshold_ns: u64,
+    /// How much of the time of all CPUs the trace shows.
+    pub seen_percent: f64,
     pub sleeps: u64,
     pub late: u64,
     pub folded: Folded,
@@ -167,6 +169,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     Late {
         file: trace.path.clone(),
         threshold_ns: threshold.0,
+        seen_percent: trace.seen_percent(),
         sleeps: sleeps.len() as u64,
         late: count,
         folded,

@@ -81,6 +81,8 @@ pub struct Prediction {
     pub file: String,
     pub group: Option<String>,
     pub seconds: f64,
+    /// How much of the time of all CPUs the trace shows.
+    pub seen_percent: f64,
     pub threads: usize,
     pub pieces: usize,
     pub cpu_seconds: f64,
@@ -147,9 +149,10 @@ pub struct Least {
 pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaError> {
     let group = group(trace, request)?;
     let demand = Demand::of(trace, group, &request.selection)?;
+    let seen_percent = trace.seen_percent();
     let seconds = trace.span().0.max(1) as f64 / 1e9;
     let cpu_seconds = demand.work().0 as f64 / 1e9;
-    let mean_cpus = cpu_seconds / seconds;
+    let mean_cpus = cpu_seconds / (seconds * seen_percent.max(f64::EPSILON) / 100.0);
     let recorded = recorded(group);
     let cpus = or_default(&request.cpus, || vec![usize::from(trace.cpus)]);
     let periods_us =
@@ -184,6 +187,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         file: trace.path.clone(),
         group: group.map(|group| group.path.clone()),
         seconds,
+        seen_percent,
         threads: demand.threads.iter().filter(|pieces| !pieces.is_empty()).count(),
         pieces: demand.pieces().count(),
         cpu_seconds,

@@ -16,9 +16,12 @@
 //! [`Trace::jiffies`].
 
 mod attributes;
+mod binary;
 mod build;
+mod dat;
 mod event;
 mod fields;
+mod gap;
 mod header;
 mod jiffies;
 mod monotonic;
@@ -36,10 +39,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use open::Input;
 use tickless_core::time::{CpuId, Ns};
 
 pub use attributes::{ClockId, Context, HrtimerMode};
+pub(crate) use binary::counter;
+pub(crate) use dat::{FLYRECORD, MAGIC, OPTIONS, OptionId};
 pub use event::{DEVICE_OFF, Event, EventKind, Family, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
+pub use gap::Gap;
 pub use header::Header;
 pub use jiffies::JiffyClock;
 pub(crate) use jiffies::tick;
@@ -87,6 +94,8 @@ pub struct Trace {
     pub skipped_lines: u64,
     /// Events lost while recording, as far as the trace reports them.
     pub dropped_events: u64,
+    /// The times of which the trace shows nothing of a CPU, in the order of the records after them.
+    pub gaps: Vec<Gap>,
 }
 
 impl Trace {
@@ -102,7 +111,10 @@ impl Trace {
 
     /// Reads a trace from `input`. Error messages name the trace `path`.
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
-        let read = open::open(input).and_then(|lines| reader::read(path, lines));
+        let read = open::open(input).and_then(|input| match input {
+            Input::Text(lines) => reader::read(path, lines),
+            Input::Dat(file) => binary::read(path, &file),
+        });
         read.map_err(|why| TraceError { path: path.to_owned(), why })
     }
 

@@ -1,6 +1,7 @@
 //! Reads figures (measured or computed numbers) and their ranges over repeated measurements from
 //! the JSON files that this program prints.
 
+use super::others;
 use crate::command::Failure;
 use serde::Serialize;
 use serde_json::Value;
@@ -29,7 +30,7 @@ impl Figure {
         Figure { value, low: value, high: value, is_certain: true }
     }
 
-    fn once(value: f64) -> Figure {
+    pub(super) fn once(value: f64) -> Figure {
         Figure { is_certain: false, ..Figure::exact(value) }
     }
 }
@@ -46,9 +47,13 @@ impl Results {
         let text = tickless_lab::input::read(path).map_err(|error| {
             Failure::new(format_args!("{file}: cannot be read ({error}). Check its name"))
         })?;
+        if let Some((kind, found)) = std::str::from_utf8(&text).ok().and_then(others::text) {
+            return Ok(Results::new(kind, found));
+        }
         let document: Value = serde_json::from_slice(&text).map_err(|error| {
             Failure::new(format_args!(
-                "{file}: not JSON ({error}). Give report.json, or what `--format json` prints"
+                "{file}: not JSON ({error}). Give report.json, what `--format json` prints, or \
+                 what cyclictest -h or rtla timerlat hist print"
             ))
         })?;
         Results::of(&document).ok_or_else(|| {
@@ -71,14 +76,18 @@ impl Results {
         } else if document.get(0).is_some_and(|one| one.get("sleeper").is_some()) {
             ("latency", latency(document))
         } else {
-            return None;
+            ("cyclictest", others::cyclictest_json(document)?)
         };
+        Some(Results::new(kind, found))
+    }
+
+    fn new(kind: &'static str, found: Found) -> Results {
         let figures = found.into_iter().map(|(name, unit, figure)| (name, (unit, figure)));
-        Some(Results { kind, figures: figures.collect() })
+        Results { kind, figures: figures.collect() }
     }
 }
 
-type Found = Vec<(String, String, Figure)>;
+pub(super) type Found = Vec<(String, String, Figure)>;
 
 fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or("?").to_string()

@@ -1,6 +1,6 @@
 //! Prints the results of a replay as tables, JSON or CSV.
 
-use crate::output::{Results, bare, paragraph, write_csv, write_table};
+use crate::output::{Results, bare, paragraph, seen, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::replay::{
@@ -12,7 +12,12 @@ impl Results for Summary {
         let trace = &self.trace;
         let hz = trace.hz.map_or_else(|| "unknown".to_string(), |hz| hz.to_string());
         let cpus = if trace.cpus == 1 { "CPU" } else { "CPUs" };
-        writeln!(out, "{}: {} {cpus}, {:.3} s, HZ {hz}", trace.file, trace.cpus, trace.seconds)?;
+        let seen = seen(trace.seen_percent);
+        writeln!(
+            out,
+            "{}: {} {cpus}, {:.3} s{seen}, HZ {hz}",
+            trace.file, trace.cpus, trace.seconds
+        )?;
         writeln!(out, "\nWhat the kernel did with its timers:")?;
         operations(&self.operations, out)?;
         if !self.top_functions.is_empty() {

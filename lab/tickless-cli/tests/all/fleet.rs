@@ -1,6 +1,7 @@
 //! `tickless fleet`: a row for each trace, and the whole.
 
 use crate::run::{file, fits, prints, tickless};
+use crate::support::{sample_text, twice};
 
 #[test]
 fn a_summary_names_the_machine_that_differs() {
@@ -20,4 +21,19 @@ fn a_summary_names_the_machine_that_differs() {
     assert_eq!(nginx.split(',').nth(7).unwrap().split('.').next(), Some("40"), "{nginx}");
     assert!(csv.lines().last().unwrap().contains("fleet-bad.txt"), "{csv}");
     let _ = tickless("fleet fleet-bad.txt").exits(1, &[]);
+}
+
+/// Damaged and too short traces are rows of their own, and change no quantile.
+#[test]
+fn damaged_traces_are_left_out() {
+    let text = sample_text("idle");
+    file("fleet-twice.txt", twice(&text));
+    let short: Vec<&str> = text.lines().take(30).collect();
+    file("fleet-short.txt", &(short.join("\n") + "\n"));
+    let quantiles = |text: &str| text.split_once("\nEach CPU's second").unwrap().1.to_string();
+    let fleet = "fleet traces/idle.txt.gz";
+    let all = prints(&format!("{fleet} fleet-twice.txt fleet-short.txt"));
+    assert!(all.starts_with("3 traces, of which 2 cannot be used"), "{all}");
+    assert!(all.contains("damaged: fleet-twice.txt") && all.contains("too short for"), "{all}");
+    assert_eq!(quantiles(&all), quantiles(&prints(fleet)));
 }

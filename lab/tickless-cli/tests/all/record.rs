@@ -65,7 +65,7 @@ fn trace_cmd_opens_a_recording_in_its_format() {
         return;
     }
     let script = "for i in $(seq 50); do sleep 0.005; done";
-    let _ = record("--buffer 8M -o round.dat", script).exits(0, &["trace-cmd report -t -i "]);
+    let _ = record("--buffer 8M -o round.dat", script).exits(0, &["tickless replay round.dat"]);
     let report = report(path("round.dat").to_str().unwrap()).unwrap();
     file("reported.txt", report.stdout);
     let json = json("replay reported.txt");

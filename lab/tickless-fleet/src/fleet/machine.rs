@@ -3,8 +3,12 @@
 use crate::perform::catch;
 use serde::Serialize;
 use std::path::Path;
+use tickless_core::time::Ns;
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
+
+/// Rates of a shorter trace are not those of its machine: it has hardly more than a tick.
+const SPAN_MIN: Ns = Ns::from_ms(10);
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Machine {
@@ -61,6 +65,16 @@ impl Machine {
         let trace = path.display().to_string();
         let read = || {
             let trace = Trace::read(path).map_err(|error| error.to_string())?;
+            if let Some(damage) = trace.problems.damage().next() {
+                return Err(format!("damaged: {}", damage.message(&trace.path)));
+            }
+            if trace.span() < SPAN_MIN {
+                return Err(format!(
+                    "{}: {} us are too short for rates. Record for a second or longer",
+                    path.display(),
+                    trace.span().0 / 1_000
+                ));
+            }
             let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
             Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
         };
@@ -88,7 +102,7 @@ impl Figures {
             [ReplayPolicy::Eager, ReplayPolicy::Lazy, ReplayPolicy::RestartAware].map(of);
         let (eager, lazy, aware) = (eager?, lazy?, aware?);
         let trace = &summary.trace;
-        let time = f64::from(trace.cpus) * trace.seconds;
+        let time = f64::from(trace.cpus) * trace.seconds * trace.seen_percent / 100.0;
         if time <= 0.0 {
             return None;
         }

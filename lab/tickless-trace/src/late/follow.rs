@@ -91,7 +91,8 @@ struct Cpu {
     callback: Option<Sleep>,
 }
 
-/// Returns the sleeps whose arming and end are in the trace. O(n) in the number of records.
+/// Returns the sleeps that the trace shows from their arming to their end. O(n log g) in the
+/// numbers of records and gaps.
 pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
@@ -157,6 +158,13 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
         }
     }
     sleeps.extend(begun.into_values().filter(|sleep| sleep.stopped.is_none()));
+    // A sleep with a gap in it was perhaps another sleep: what armed its timer or ran its thread
+    // can be among the missing events.
+    let unseen = trace.unseen();
+    sleeps.retain(|sleep| {
+        let next = unseen.partition_point(|(_, to)| *to <= sleep.armed);
+        unseen.get(next).is_none_or(|(from, _)| *from >= sleep.ran)
+    });
     sleeps
 }
 

@@ -86,7 +86,12 @@ impl Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
         let mut stacks = vec![Stack { thread: 0, idle: None, nested: Vec::new() }; count];
-        for record in &trace.records {
+        let mut gaps = trace.gaps_in_order();
+        for (place, record) in trace.records.iter().enumerate() {
+            for gap in gaps(place) {
+                stacks[gap.cpu.index()] =
+                    Stack { thread: record.pid, idle: None, nested: Vec::new() };
+            }
             let cpu = match record.event {
                 Event::CpuIdle { cpu, .. } => cpu,
                 _ => record.cpu,

@@ -103,11 +103,19 @@ impl Demand {
             *member
         };
         let mut cpus: Vec<Option<OnCpu>> = vec![None; usize::from(trace.cpus)];
-        for record in &trace.records {
+        // Since when each CPU is seen.
+        let mut begins = vec![begin; usize::from(trace.cpus)];
+        let mut gaps = trace.gaps_in_order();
+        for (place, record) in trace.records.iter().enumerate() {
+            for gap in gaps(place) {
+                finder.forget(cpus[gap.cpu.index()].take(), gap.from);
+                begins[gap.cpu.index()] = gap.to;
+            }
             let known = is_member(record.pid, false);
             let on_cpu = &mut cpus[record.cpu.index()];
             if on_cpu.is_none() {
                 // The first event of a CPU shows what the CPU has run since the trace began.
+                let begin = begins[record.cpu.index()];
                 let mut first = OnCpu { pid: 0, is_its: false, since: begin, left: begin };
                 finder.switch(&mut first, (record.pid, known), begin);
                 *on_cpu = Some(first);
@@ -135,6 +143,9 @@ impl Demand {
                 }
                 _ => {}
             }
+        }
+        for gap in gaps(trace.records.len()) {
+            finder.forget(cpus[gap.cpu.index()].take(), gap.from);
         }
         // The trace ends. The threads that run at the end have worked until then.
         cpus.iter_mut().flatten().for_each(|on_cpu| finder.switch(on_cpu, (0, false), end));
@@ -174,6 +185,19 @@ impl Finder {
             (threads.len() - 1, State::New)
         });
         (*place, state)
+    }
+
+    /// Records that nothing is seen of a CPU from `at` on: its thread worked until then, and which
+    /// threads sleep or wait is unknown from here on.
+    fn forget(&mut self, on_cpu: Option<OnCpu>, at: Ns) {
+        if let Some(mut on_cpu) = on_cpu {
+            self.switch(&mut on_cpu, (0, false), at);
+        }
+        for (_, state) in self.of.values_mut() {
+            if !matches!(state, State::On(_)) {
+                *state = State::New;
+            }
+        }
     }
 
     /// Records a CPU's switch to the thread `next`. `is_its`: whether `next` belongs to the group.

@@ -1,6 +1,6 @@
 //! Values of one byte in events: timer modes, clocks, and what the CPU was executing.
 
-use super::fields::number;
+use super::fields::Word;
 
 /// What the CPU was executing when the event occurred. In a text it is the third letter of ftrace's
 /// flags column (`d.h1.`), which perf, and trace-cmd before version 3, do not print.
@@ -18,6 +18,18 @@ impl Context {
     /// Returns whether the event occurred in a hardware interrupt; `None` where not recorded.
     pub fn in_hard_irq(self) -> Option<bool> {
         (self != Context::NotRecorded).then_some(self == Context::HardIrq)
+    }
+
+    /// Reads the flags of a record, in the kernel's bits.
+    pub(super) fn from_flags(flags: u64) -> Context {
+        const SOFTIRQ: u64 = 0x10;
+        const HARDIRQ: u64 = 0x08;
+        const NMI: u64 = 0x40;
+        match flags {
+            flags if flags & (HARDIRQ | NMI) != 0 => Context::HardIrq,
+            flags if flags & SOFTIRQ != 0 => Context::SoftIrq,
+            _ => Context::Task,
+        }
     }
 
     /// Reads ftrace's flags column. Its letters are: interrupts off, need to reschedule, context,
@@ -51,10 +63,11 @@ impl HrtimerMode {
     }
 
     /// Reads a mode: a number, or names of its bits with `|` between them.
-    pub(super) fn of(word: &[u8]) -> Option<HrtimerMode> {
-        if let Some(raw) = number(word) {
+    pub(super) fn of(word: Word<'_>) -> Option<HrtimerMode> {
+        if let Some(raw) = word.number() {
             return u8::try_from(raw).ok().filter(|raw| *raw < 32).map(HrtimerMode);
         }
+        let word = word.text()?;
         let bits = |word: &[u8]| match word {
             b"ABS" => Some(0),
             b"REL" => Some(Self::RELATIVE),
@@ -83,12 +96,12 @@ pub enum ClockId {
 impl ClockId {
     pub(crate) const COUNT: usize = 5;
 
-    pub(super) fn of(word: &[u8]) -> ClockId {
-        match word {
-            b"CLOCK_MONOTONIC" | b"1" => ClockId::Monotonic,
-            b"CLOCK_REALTIME" | b"0" => ClockId::Realtime,
-            b"CLOCK_BOOTTIME" | b"7" => ClockId::Boottime,
-            b"CLOCK_TAI" | b"11" => ClockId::Tai,
+    pub(super) fn of(word: Word<'_>) -> ClockId {
+        match (word.number(), word.text()) {
+            (Some(1), _) | (_, Some(b"CLOCK_MONOTONIC")) => ClockId::Monotonic,
+            (Some(0), _) | (_, Some(b"CLOCK_REALTIME")) => ClockId::Realtime,
+            (Some(7), _) | (_, Some(b"CLOCK_BOOTTIME")) => ClockId::Boottime,
+            (Some(11), _) | (_, Some(b"CLOCK_TAI")) => ClockId::Tai,
             _ => ClockId::Other,
         }
     }
@@ -108,10 +121,10 @@ mod tests {
             (b"REL|PINNED|SOFT", b"7"),
             (b"ABS|PINNED|HARD|LAZY_REARM", b"0x1a"),
         ] {
-            let mode = HrtimerMode::of(words);
+            let mode = HrtimerMode::of(Word::Text(words));
             assert!(mode.is_some());
-            assert_eq!(mode, HrtimerMode::of(number));
+            assert_eq!(mode, HrtimerMode::of(Word::Text(number)));
         }
-        assert_eq!(HrtimerMode::of(b"ABS|NEW"), None);
+        assert_eq!(HrtimerMode::of(Word::Text(b"ABS|NEW")), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Reads the printed values of an event's fields, from which [`Event`](super::Event) is built.
+//! Reads the values of an event's fields, printed or recorded, from which
+//! [`Event`](super::Event) is built.
 //!
 //! A field that every kernel prints is required. A field that only some kernels print has a value
 //! for "not printed". This distinguishes a line that was cut off, which is an error, from a line of
@@ -7,8 +8,9 @@
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::{ClockId, HrtimerMode};
+use super::dat::Field;
 use super::event::{EventKind, Jiffy, TimerAddr};
-use super::fields::{fields, find, hex, number, signed};
+use super::fields::{Word, fields, find, hex, signed};
 use super::names::{NameId, Names};
 use super::prefix::cpu_id;
 use super::problem::Cause;
@@ -18,7 +20,7 @@ pub(super) struct Reading<'a, 'n> {
     pub(super) kind: EventKind,
     text: &'a [u8],
     /// The keys and values in the text.
-    fields: Vec<(&'a [u8], &'a [u8])>,
+    fields: Vec<(&'a [u8], Word<'a>)>,
     cpu: CpuId,
     names: &'n mut Names,
 }
@@ -32,15 +34,33 @@ impl<'a, 'n> Reading<'a, 'n> {
     ) -> Reading<'a, 'n> {
         // Most events have fewer fields, so the list is usually allocated only once.
         let mut of_text = Vec::with_capacity(8);
-        of_text.extend(fields(text));
+        of_text.extend(fields(text).map(|(key, value)| (key, Word::Text(value))));
         Reading { kind, text, fields: of_text, cpu, names }
+    }
+
+    /// Prepares to read an event as the kernel recorded it.
+    pub(super) fn of_record(
+        kind: EventKind,
+        format: &'a [Field],
+        record: &[u8],
+        cpu: CpuId,
+        names: &'n mut Names,
+    ) -> Reading<'a, 'n> {
+        let value = |field: &'a Field| Some((&*field.name, Word::Number(field.of(record)?)));
+        let fields = format.iter().filter_map(value).collect();
+        Reading { kind, text: b"", fields, cpu, names }
     }
 
     /// Returns the last printed value of this name: the name of a task, before it, can look like
     /// one.
-    fn field(&self, name: &str) -> Option<&'a [u8]> {
+    fn field(&self, name: &str) -> Option<Word<'a>> {
         let mut fields = self.fields.iter().rev();
         fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
+    }
+
+    /// Returns whether a field of this name was printed.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.field(name).is_some()
     }
 
     /// Reads a field by the kernel's name for it; `None` if it was not recorded, since only some
@@ -49,7 +69,7 @@ impl<'a, 'n> Reading<'a, 'n> {
         &mut self,
         name: &'static str,
     ) -> Result<Option<T>, Cause> {
-        let value = self.field(name).or_else(|| self.of_trace_cmd(name));
+        let value = self.field(name).or_else(|| self.of_trace_cmd(name).map(Word::Text));
         let Some(word) = value else { return Ok(None) };
         T::read(word, self.names).map(Some).ok_or(self.unreadable(name))
     }
@@ -72,25 +92,37 @@ impl<'a, 'n> Reading<'a, 'n> {
     /// Finds a value in trace-cmd's own forms of two events, which have no names of fields:
     /// `comm:7 [120] S ==> swapper:0 [120]` and `comm:7 [120] CPU:000`.
     fn of_trace_cmd(&self, name: &str) -> Option<&'a [u8]> {
-        let after = |mark: &[u8]| Some(&self.text[find(self.text, mark)? + mark.len()..]);
+        // Search from the end: names of tasks, before it, can look like any of this.
         match (self.kind, name) {
-            (EventKind::SchedSwitch, _) => pid_before_priority(after(b" ==> ")?),
-            (EventKind::SchedWakeup, "pid") => pid_before_priority(self.text),
-            (EventKind::SchedWakeup, _) => after(b" CPU:"),
+            (EventKind::SchedSwitch, _) | (EventKind::SchedWakeup, "pid") => {
+                pid_before_priority(self.text)
+            }
+            (EventKind::SchedWakeup, _) => {
+                self.text.rsplit(|&byte| byte == b' ').next()?.strip_prefix(b"CPU:")
+            }
             _ => None,
         }
     }
 
     /// Computes in which jiffy a wheel timer was started: its expiry minus its timeout.
     pub(super) fn jiffies_at_start(&mut self) -> Result<Jiffy, Cause> {
+        // ftrace's `options/fields` prints what was recorded.
+        if let Some(now) = self.optional("now")? {
+            return Ok(now);
+        }
         let Jiffy(expires) = self.required("expires")?;
         let timeout = self.field("timeout").ok_or(self.missing("timeout"))?;
-        let timeout = signed(timeout).ok_or(self.unreadable("timeout"))?;
+        let timeout = timeout.text().and_then(signed).ok_or(self.unreadable("timeout"))?;
         Ok(jiffies_now(expires, timeout))
     }
 
     /// Splits the text of `write_msr`: `6e0, value 63299eb1457`, with ` #GP` if the write failed.
     fn msr_and_value(&self) -> Result<(u64, u64), Cause> {
+        // ftrace's `options/fields` prints names.
+        if let Some((register, value)) = self.field("msr").zip(self.field("val")) {
+            let register = register.number().ok_or(self.unreadable("msr"))?;
+            return Ok((register, value.number().ok_or(self.unreadable("val"))?));
+        }
         let comma = find(self.text, b", value ").ok_or(self.missing("value"))?;
         let value = self.text[comma + 8..].split(|&byte| byte == b' ').next();
         let value = value.and_then(hex).ok_or(self.unreadable("val"))?;
@@ -119,7 +151,7 @@ impl<'a, 'n> Reading<'a, 'n> {
     pub(super) fn is_deferrable(&mut self) -> Result<bool, Cause> {
         // Linux include/linux/timer.h.
         const DEFERRABLE: u64 = 1 << 19;
-        let letters = self.field("flags").unwrap_or_default();
+        let letters = self.field("flags").and_then(Word::text).unwrap_or_default();
         Ok(match self.raw_timer_flags() {
             Some(raw) => raw & DEFERRABLE != 0,
             None => letters.split(|&byte| byte == b'|').any(|letter| letter == b"D"),
@@ -129,12 +161,15 @@ impl<'a, 'n> Reading<'a, 'n> {
     /// Returns the number in which the kernel keeps the CPU and the flags of a wheel timer. Older
     /// kernels print it (`0x00300001`).
     fn raw_timer_flags(&self) -> Option<u64> {
-        self.field("flags")?.strip_prefix(b"0x").and_then(hex)
+        match self.field("flags")? {
+            Word::Text(text) => text.strip_prefix(b"0x").and_then(hex),
+            Word::Number(raw) => Some(raw),
+        }
     }
 }
 
 fn pid_before_priority(text: &[u8]) -> Option<&[u8]> {
-    let end = find(text, b" [")?;
+    let end = text.windows(2).rposition(|window| window == b" [")?;
     text[..end].rsplit(|&byte| byte == b':').next()
 }
 
@@ -149,8 +184,8 @@ fn jiffies_now(expires: u64, timeout: i64) -> Jiffy {
 
 /// A type of an event's field.
 pub(super) trait FieldType: Copy {
-    /// Reads a printed value. Returns `None` if it is unreadable.
-    fn read(word: &[u8], names: &mut Names) -> Option<Self>;
+    /// Reads a value. Returns `None` if it is unreadable.
+    fn read(word: Word<'_>, names: &mut Names) -> Option<Self>;
 
     /// Returns the value that stands for a field that was not printed, in an event on this CPU.
     /// `None` if every kernel prints such fields: then the event is damaged.
@@ -162,8 +197,8 @@ pub(super) trait FieldType: Copy {
 macro_rules! field_types {
     ($($type:ty: $read:expr $(, or $missing:expr)?;)*) => {
         $(impl FieldType for $type {
-            fn read(word: &[u8], names: &mut Names) -> Option<$type> {
-                let read: fn(&[u8], &mut Names) -> Option<$type> = $read;
+            fn read(word: Word<'_>, names: &mut Names) -> Option<$type> {
+                let read: fn(Word<'_>, &mut Names) -> Option<$type> = $read;
                 read(word, names)
             }
             $(fn missing(cpu: CpuId) -> Option<$type> {
@@ -179,17 +214,17 @@ field_types! {
     u32: |word, _| small(word);
     // Kernels print `None` as the largest number.
     Option<u32>: |word, _| small(word).map(|value| Some(value).filter(|value| *value != u32::MAX));
-    Option<bool>: |word, _| number(word).map(|value| Some(value != 0)), or |_| None;
-    Ns: |word, _| number(word).map(Ns);
+    Option<bool>: |word, _| word.number().map(|value| Some(value != 0)), or |_| None;
+    Ns: |word, _| word.number().map(Ns);
     // Early in boot, kernels print `(____ptrval____)` for every address, which is unreadable.
-    TimerAddr: |word, _| hex(word.strip_prefix(b"0x").unwrap_or(word)).map(TimerAddr);
-    Jiffy: |word, _| number(word).map(Jiffy);
-    CpuId: |word, _| number(word).and_then(cpu_id), or |cpu| cpu;
-    NameId: |word, names| Some(names.function(word)), or |_| NameId::UNKNOWN;
+    TimerAddr: |word, _| word.address().map(TimerAddr);
+    Jiffy: |word, _| word.number().map(Jiffy);
+    CpuId: |word, _| word.number().and_then(cpu_id), or |cpu| cpu;
+    NameId: |word, names| Some(names.of_word(word)), or |_| NameId::UNKNOWN;
     HrtimerMode: |word, _| HrtimerMode::of(word), or |_| HrtimerMode::default();
     ClockId: |word, _| Some(ClockId::of(word));
 }
 
-fn small(word: &[u8]) -> Option<u32> {
-    number(word).and_then(|number| u32::try_from(number).ok())
+fn small(word: Word<'_>) -> Option<u32> {
+    word.number().and_then(|number| u32::try_from(number).ok())
 }

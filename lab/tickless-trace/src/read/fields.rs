@@ -14,6 +14,37 @@ pub(super) fn fields(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+/// The value of a field: as it was printed, or as it was recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Word<'a> {
+    Text(&'a [u8]),
+    Number(u64),
+}
+
+impl<'a> Word<'a> {
+    pub(super) fn number(self) -> Option<u64> {
+        match self {
+            Word::Text(text) => number(text),
+            Word::Number(number) => Some(number),
+        }
+    }
+
+    /// Reads an address, which is printed in hexadecimal digits with or without prefix.
+    pub(super) fn address(self) -> Option<u64> {
+        match self {
+            Word::Text(text) => hex(text.strip_prefix(b"0x").unwrap_or(text)),
+            Word::Number(number) => Some(number),
+        }
+    }
+
+    pub(super) fn text(self) -> Option<&'a [u8]> {
+        match self {
+            Word::Text(text) => Some(text),
+            Word::Number(_) => None,
+        }
+    }
+}
+
 pub(super) fn number(word: &[u8]) -> Option<u64> {
     match word.strip_prefix(b"0x") {
         Some(digits) => hex(digits),

@@ -3,6 +3,16 @@
 //! A trace can lack any of these facts: [`super::Trace`] can be read without them.
 
 use super::fields::{decimal, find, printable};
+use tickless_core::time::CpuId;
+
+/// The program that printed a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tool {
+    /// The kernel, or nobody: the trace is a recording, not a text.
+    Kernel,
+    TraceCmd,
+    Perf,
+}
 
 /// What a trace tells about itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -10,6 +20,10 @@ pub struct Header {
     /// Whether the text shows which tool printed it. Text of ftrace or trace-cmd without its header
     /// does not.
     pub names_tool: bool,
+    pub(super) tool: Option<Tool>,
+    /// How many headers of ftrace and trace-cmd the text has: one for each recording.
+    pub(super) recordings: u32,
+    pub(super) is_latency_format: bool,
     pub kernel: Option<String>,
     pub hz: Option<u32>,
     pub cpus: Option<u16>,
@@ -25,6 +39,10 @@ impl Header {
         let text = text.strip_prefix(b"#").unwrap_or(text).trim_ascii();
         if text.starts_with(b"tracer:") {
             self.names_tool = true;
+            self.recordings += 1;
+            self.tool.get_or_insert(Tool::Kernel);
+        } else if find(text, b"latency trace v").is_some() {
+            self.is_latency_format = true;
         } else if text.starts_with(b"recorded:") {
             // Skip this line: it describes in free words what was recorded, and can contain text
             // that looks like a fact, such as `HZ=`.
@@ -64,12 +82,15 @@ impl Header {
     pub(super) fn remark(&mut self, text: &[u8]) -> bool {
         if let Some(cpus) = text.strip_prefix(b"cpus=") {
             self.names_tool = true;
+            self.tool.get_or_insert(Tool::TraceCmd);
+            self.recordings += 1;
             self.cpus = cpu_count(cpus).or(self.cpus);
             return true;
         }
         text.is_empty()
             || text.starts_with(b"version = ")
             || text.starts_with(b"=>")
+            || text.ends_with(b"<stack trace>")
             || text.starts_with(b"CPU") && text.ends_with(b" is empty")
             || is_perf_stack_line(text)
     }
@@ -78,7 +99,7 @@ impl Header {
 /// Reads the lines with which the tools mark lost events: ftrace's `CPU:1 [LOST 12 EVENTS]`,
 /// trace-cmd's `CPU:1 [12 EVENTS DROPPED]` (or without a number), perf's `PERF_RECORD_LOST lost 12`
 /// and `LOST 12 events!`. Returns their number, `Some(None)` if the line has none; `None` for other
-/// lines.
+/// lines. [`lossy_cpu`] finds the CPU.
 pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
     if let Some(end) = find(text, b"EVENTS DROPPED]") {
         let number = text[..end].trim_ascii_end().rsplit(|&byte| byte == b'[').next();
@@ -92,6 +113,12 @@ pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
         words.find(|word| matches!(word.as_slice(), b"lost" | b"[lost"));
         words.next().and_then(|number| decimal(&number))
     })
+}
+
+/// Returns the CPU in a line of ftrace or trace-cmd about lost events: `CPU:1 [LOST 12 EVENTS]`.
+pub(super) fn lossy_cpu(text: &[u8]) -> Option<CpuId> {
+    let cpu = text.strip_prefix(b"CPU:")?.split(|&byte| byte == b' ').next()?;
+    super::prefix::cpu_id(decimal(cpu)?)
 }
 
 /// Returns whether `text` is a frame of the stack that perf prints under an event:

@@ -40,6 +40,40 @@ pub(super) fn ahead_ns(records: &[Record], names: &Names) -> Option<i64> {
     Some(if SAME_CLOCK_NS.contains(&smallest) { 0 } else { smallest })
 }
 
+/// Returns how long a trace lasts on its own clock and on the timers' clock, if the two clocks do
+/// not advance alike: then the trace's times are not in seconds. `None` if the trace is too short
+/// or has too few expiries to tell. O(n log n).
+pub(super) fn wrong_unit(records: &[Record], names: &Names) -> Option<(u64, u64)> {
+    const EXPIRIES_MIN: usize = 16;
+    const SPAN_NS_MIN: u64 = 10_000_000;
+    let ticks = names.tick_functions();
+    let mut pairs: Vec<(u64, u64)> = Vec::new();
+    for record in records {
+        if let Event::HrtimerExpireEntry { now, function, .. } = record.event
+            && ticks.contains(&Some(function))
+        {
+            pairs.push((record.time.0, now.0));
+        }
+    }
+    let quarter = pairs.len() / 4;
+    if pairs.len() < EXPIRIES_MIN {
+        return None;
+    }
+    // Medians of the first and the last quarter: a damaged number does not count.
+    let median = |pairs: &[(u64, u64)], of: fn(&(u64, u64)) -> u64| {
+        let mut values: Vec<u64> = pairs.iter().map(of).collect();
+        values.sort_unstable();
+        values[values.len() / 2]
+    };
+    let lasts = |of: fn(&(u64, u64)) -> u64| {
+        let last = median(&pairs[pairs.len() - quarter..], of);
+        last.saturating_sub(median(&pairs[..quarter], of))
+    };
+    let (trace, timer) = (lasts(|pair| pair.0), lasts(|pair| pair.1));
+    let differs = trace.abs_diff(timer) > trace.max(timer) / 4;
+    (trace > 0 && trace.max(timer) >= SPAN_NS_MIN && differs).then_some((trace, timer))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::read::Trace;

@@ -1,6 +1,7 @@
 //! Stores each name in a trace once: a trace repeats a few dozen names many thousand times.
 
-use super::fields::printable;
+use super::fields::{Word, printable};
+use super::symbols::Symbols;
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,6 +28,9 @@ pub struct Names {
     /// The names from id 1 on; id 0 is [`NameId::UNKNOWN`].
     known: Vec<Box<str>>,
     by_name: HashMap<Box<[u8]>, NameId>,
+    /// In a binary trace, the names of functions by their addresses.
+    pub(super) symbols: Symbols,
+    by_address: HashMap<u64, NameId>,
 }
 
 impl Names {
@@ -46,6 +50,21 @@ impl Names {
 
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         std::iter::once("?").chain(self.known.iter().map(|name| &**name))
+    }
+
+    /// Returns the id of a function's name, which is printed, or of its address.
+    pub(super) fn of_word(&mut self, word: Word<'_>) -> NameId {
+        let address = match word {
+            Word::Text(text) => return self.function(text),
+            Word::Number(address) => address,
+        };
+        if let Some(&id) = self.by_address.get(&address) {
+            return id;
+        }
+        let name = self.symbols.name(address).map(ToString::to_string);
+        let id = self.intern(name.unwrap_or_else(|| format!("{address:#x}")).as_bytes());
+        self.by_address.insert(address, id);
+        id
     }
 
     /// Returns the id of a function's name.

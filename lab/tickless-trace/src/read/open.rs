@@ -7,11 +7,18 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::dat;
 use super::problem::Unusable;
 
 /// No event prints a line this long. Longer lines are skipped, so that a file without line ends
 /// does not fill the memory.
 const LINE_LEN_MAX: u64 = 64 * 1024;
+
+/// A trace: a text, or the whole file of a recording.
+pub(super) enum Input<'a> {
+    Text(Lines<'a>),
+    Dat(Vec<u8>),
+}
 
 pub(super) enum Line<'a> {
     Whole(&'a [u8]),
@@ -29,11 +36,13 @@ pub(super) struct Lines<'a> {
 }
 
 /// Opens a trace, compressed or not. Refuses formats that another program must convert first.
-pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Lines<'a>, Unusable> {
+pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Input<'a>, Unusable> {
     let mut head = Vec::new();
-    input.by_ref().take(16).read_to_end(&mut head).map_err(Unusable::Read)?;
-    if head.is_empty() {
-        return Err(Unusable::Empty);
+    match input.by_ref().take(512).read_to_end(&mut head) {
+        // The next read fails, too, and reports the error behind what was read here.
+        Ok(_) | Err(_) if !head.is_empty() => {}
+        Ok(_) => return Err(Unusable::Empty),
+        Err(error) => return Err(Unusable::Read(error)),
     }
     let is_gzip = head.starts_with(&[0x1f, 0x8b]);
     let whole = BufReader::with_capacity(LINE_LEN_MAX as usize, Cursor::new(head).chain(input));
@@ -44,10 +53,15 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Lines<'a>, Unusable>
     };
     // Ignore an error here: the first read of a line fails in the same way, and reports it.
     let head = reader.fill_buf().unwrap_or_default();
+    if head.starts_with(dat::MAGIC) {
+        let mut file = Vec::new();
+        reader.read_to_end(&mut file).map_err(Unusable::Read)?;
+        return Ok(Input::Dat(file));
+    }
     if let Some((what, with)) = other_format(head) {
         return Err(Unusable::Convert { what, with });
     }
-    Ok(Lines { reader, buffer: Vec::new(), is_gzip, error: None })
+    Ok(Input::Text(Lines { reader, buffer: Vec::new(), is_gzip, error: None }))
 }
 
 impl Lines<'_> {
@@ -79,16 +93,16 @@ impl Lines<'_> {
 /// that turns it into text.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
-        [0x17, 0x08, 0x44, b't', b'r', b'a', b'c', b'i', b'n', b'g', ..] => {
-            Some(("a recording of trace-cmd", "trace-cmd report -t -i"))
-        }
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
         | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => {
-            Some(("a recording of perf", "perf script --ns --header -i"))
+            Some(("a recording of perf", "perf script --ns --header --show-lost-events -i"))
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(("compressed with zstd", "zstd -dc")),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("compressed with xz", "xz -dc")),
         [b'B', b'Z', b'h', ..] => Some(("compressed with bzip2", "bzip2 -dc")),
+        _ if head.get(257..262) == Some(b"ustar") => {
+            Some(("a tar archive of several files", "tar -xOf"))
+        }
         _ => None,
     }
 }

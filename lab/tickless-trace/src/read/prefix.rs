@@ -7,7 +7,7 @@
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::Context;
-use super::fields::decimal;
+use super::fields::{decimal, find};
 use super::problem::Cause;
 
 /// The largest number of CPUs for which a Linux kernel can be built. A line with a higher CPU
@@ -31,12 +31,18 @@ pub(crate) struct Task<'a> {
     /// The number of the thread; 0 for the idle task, and if the line has no number.
     pub(crate) pid: u32,
     pub(crate) name: &'a [u8],
+    /// The instance or file that trace-cmd prints before the task if it reads several.
+    pub(crate) source: Option<&'a [u8]>,
 }
 
 impl<'a> Task<'a> {
     /// Reads `name-pid`, `name-pid (tgid)`, `name pid` or `name pid/tid`.
     fn of(text: &'a [u8]) -> Task<'a> {
         let mut text = text.trim_ascii();
+        // Tasks are aligned to the right, so at least two spaces follow a name of a source.
+        let source = find(text, b":  ").map(|colon| &text[..colon]);
+        let source = source.filter(|name| !name.contains(&b' '));
+        text = source.map_or(text, |name| text[name.len() + 1..].trim_ascii_start());
         if text.ends_with(b")")
             && let Some(open) = text.iter().rposition(|&byte| byte == b'(')
         {
@@ -52,7 +58,7 @@ impl<'a> Task<'a> {
             Some(process) => process[..process.len() - digits(process)].trim_ascii_end(),
             None => name.strip_suffix(b"-").unwrap_or(name).trim_ascii_end(),
         };
-        Task { pid, name }
+        Task { pid, name, source }
     }
 }
 

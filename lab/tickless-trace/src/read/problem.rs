@@ -80,7 +80,7 @@ pub enum Cause {
     },
     #[error(
         "the header promises {promised} events, the file has {found}. Copy the file again, or \
-         record again"
+         record again; `per_cpu/cpuN/trace` has one CPU only, `trace` has all"
     )]
     FewerThanPromised { promised: u64, found: u64 },
     #[error(
@@ -125,6 +125,28 @@ pub enum Cause {
          Put right the first line"
     )]
     HzContradicted { header: u32, events: u32 },
+    #[error(
+        "flags=D|P|I is printed for every wheel timer, whatever its flags are. Whether timers are \
+         deferrable is therefore unknown, and none is taken to be. Give the recording itself, a \
+         trace.dat, instead of its text"
+    )]
+    FlagsNotTrusted,
+    #[error(
+        "hrtimer_start is printed without mode and was_armed, so restarts and cancels are partly \
+         guessed. Print it with `trace-cmd report -t -N`, or give the trace.dat itself"
+    )]
+    ModesLeftOut,
+    #[error(
+        "no lost events are printed, which perf script does only if it is asked to. Unless it was, \
+         there can be gaps that nothing shows: print it with `perf script --ns --header \
+         --show-lost-events`"
+    )]
+    LossesNotShown,
+    #[error(
+        "pages of the recording are damaged: what they had on their CPU is missing. Copy the file \
+         again"
+    )]
+    PagesDamaged,
     #[error("the gzip data ends early; what came out is used")]
     GzipCut,
     #[error("the gzip data is damaged; what came out is used")]
@@ -149,6 +171,7 @@ impl Cause {
         match self {
             Cause::HalvesMissing { whole, broken } => broken * 100 > BROKEN * (whole + broken),
             Cause::NoTime
+            | Cause::PagesDamaged
             | Cause::TimeJump { .. }
             | Cause::HzContradicted { .. }
             | Cause::Repeated { .. }
@@ -180,6 +203,17 @@ impl Problems {
     /// Returns the problems that make a replay of the trace meaningless.
     pub fn damage(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter().filter(|problem| problem.cause.is_damage())
+    }
+
+    /// Returns the first message about an unreadable event of this kind.
+    pub(super) fn of_event(&self, kind: EventKind, path: &str) -> String {
+        let is_its = |problem: &&Problem| match problem.cause {
+            Cause::MissingField { event, .. } | Cause::UnreadableField { event, .. } => {
+                event == kind
+            }
+            _ => false,
+        };
+        self.0.iter().find(is_its).map(|problem| problem.message(path)).unwrap_or_default()
     }
 
     /// Adds a problem that `count` lines have, of which `line` is the first.
@@ -246,4 +280,51 @@ pub enum Unusable {
         first.as_ref().map(|first| format!("\n  {first}")).unwrap_or_default()
     )]
     NoTimerEvent { lines: u64, first: Option<String> },
+    #[error("the {what} of the trace.dat cannot be read: the file is damaged. Copy it again")]
+    DamagedDat { what: &'static str },
+    #[error(
+        "a trace.dat of a machine with another byte order or words of 32 bits. Turn it into text \
+         there: trace-cmd report -t -N -i FILE > trace.txt"
+    )]
+    ForeignDat,
+    #[error(
+        "a trace.dat of version {version}; 6 and 7 are read. Convert it: trace-cmd convert \
+         --file-version 7"
+    )]
+    DatVersion { version: String },
+    #[error(
+        "recorded with the clock {clock}, which does not count nanoseconds. Record with `-C mono`"
+    )]
+    Clock { clock: String },
+    #[error(
+        "the timer events are printed in a form without CPU, time and name of the event. Print \
+         them again without `-l`, or after: echo nolatency-format > trace_options"
+    )]
+    Form,
+    #[error(
+        "{unread} of {} {} cannot be read, so what the rest tells is not what happened. Print \
+         the trace again with a current program, or give the recording itself\n  {first}",
+        unread + read, event.name()
+    )]
+    KindUnreadable { event: EventKind, unread: u64, read: u64, first: String },
+    #[error(
+        "events of several instances or hosts, whose timers and CPUs are not the same: {names}. \
+         Give one at a time"
+    )]
+    Several { names: String },
+    #[error(
+        "another recording begins in line {line}, with earlier times than the one before it. Give \
+         one recording at a time"
+    )]
+    TwoRecordings { line: u32 },
+    #[error(
+        "{trace:.6} s pass on the trace's clock while timers see {timer:.6} s: its times are not \
+         in seconds. Record with the clock `mono` (trace-cmd record -C mono)"
+    )]
+    WrongUnit { trace: f64, timer: f64 },
+    #[error(
+        "of {cancels} cancels, {impossible} are of timers that were not armed since their last \
+         one: armings are missing. Record timer:* without a filter, and print all of it"
+    )]
+    Impossible { cancels: u64, impossible: u64 },
 }

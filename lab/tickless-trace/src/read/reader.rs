@@ -5,8 +5,9 @@ use tickless_core::time::{CpuId, Ns};
 
 use super::build::Reading;
 use super::event::{Event, EventKind};
-use super::fields::printable;
-use super::header::{Header, lost_events};
+use super::fields::{find, printable};
+use super::gap::{self, Loss};
+use super::header::{Header, Tool, lossy_cpu, lost_events};
 use super::names::Names;
 use super::open::{Line, Lines};
 use super::prefix::{self, Prefix};
@@ -33,21 +34,33 @@ pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, Unusable> 
 }
 
 #[derive(Default)]
-struct Reader {
-    line_number: u64,
-    header: Header,
-    records: Vec<Record>,
-    names: Names,
+pub(super) struct Reader {
+    pub(super) line_number: u64,
+    pub(super) header: Header,
+    pub(super) records: Vec<Record>,
+    pub(super) names: Names,
     problems: Problems,
-    skipped_lines: u64,
+    pub(super) skipped_lines: u64,
     /// How many lost events the trace reports in all, and the line of the first such report.
-    lost: u64,
+    pub(super) lost: u64,
     lost_line: Option<u32>,
+    /// Where events are missing.
+    pub(super) losses: Vec<Loss>,
+    /// How many recordings the lines so far have.
+    recordings: u32,
+    /// How many events of each kind could not be read.
+    pub(super) unread: HashMap<EventKind, u64>,
+    /// The names before tasks, of which trace-cmd prints one for each instance or host.
+    sources: HashMap<Box<[u8]>, u64>,
+    /// Whether `hrtimer_start` was printed with its mode.
+    pub(super) has_modes: bool,
+    /// Whether a line that is no event has the name of a timer event.
+    has_unread_events: bool,
     latest: Ns,
     latest_of_cpu: Vec<Ns>,
     /// How many events are earlier than one before them on the same CPU, and the line of the first.
     cpu_out_of_order: (u64, u32),
-    tasks: HashMap<u32, Box<str>>,
+    pub(super) tasks: HashMap<u32, Box<str>>,
     processes: Processes,
     has_nul: bool,
 }
@@ -64,7 +77,7 @@ impl Reader {
             if !self.processes.read(text) {
                 self.header.comment(text);
             }
-            return;
+            return self.follow_recordings();
         }
         match prefix::split(text) {
             Ok(prefix) => self.event(&prefix),
@@ -81,15 +94,29 @@ impl Reader {
 
     fn event(&mut self, prefix: &Prefix<'_>) {
         // Only perf prints the group of an event.
-        self.header.names_tool |= prefix.system.is_some();
+        if prefix.system.is_some() {
+            self.header.names_tool = true;
+            self.header.tool.get_or_insert(Tool::Perf);
+        }
+        if let Some(source) = prefix.task.source {
+            match self.sources.get_mut(source) {
+                Some(count) => *count += 1,
+                None => drop(self.sources.insert(source.into(), 1)),
+            }
+        }
         let Some(kind) = EventKind::from_name(prefix.name) else {
             return self.unknown_event(prefix);
         };
         let &Prefix { task, cpu, context, time, text, .. } = prefix;
         let mut reading = Reading::new(kind, text, cpu, &mut self.names);
-        let event = match Event::read(&mut reading) {
+        let event = Event::read(&mut reading);
+        self.has_modes |= kind == EventKind::HrtimerStart && reading.has("mode");
+        let event = match event {
             Ok(event) => event,
-            Err(cause) => return self.skip(cause),
+            Err(cause) => {
+                *self.unread.entry(kind).or_default() += 1;
+                return self.skip(cause);
+            }
         };
         match self.tasks.get(&task.pid) {
             Some(known) if known.as_bytes() == task.name => {}
@@ -122,7 +149,10 @@ impl Reader {
     /// Skips an event of an unknown kind, and notes its name, unless no event can have this name.
     fn unknown_event(&mut self, prefix: &Prefix<'_>) {
         if prefix.text.starts_with(b"PERF_RECORD_LOST") {
-            return self.lose(lost_events(prefix.text).flatten());
+            return self.lose(lost_events(prefix.text).flatten(), Some(prefix.cpu));
+        }
+        if prefix.name == b"kernel_stack" || prefix.name == b"user_stack" {
+            return;
         }
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
         if prefix.name.len() > 64 || !prefix.name.iter().all(is_letter) {
@@ -136,25 +166,42 @@ impl Reader {
         self.has_nul |= text.contains(&0);
         let text = text.trim_ascii();
         if let Some(lost) = lost_events(text) {
-            self.lose(lost);
+            self.lose(lost, lossy_cpu(text));
         } else if !self.header.remark(text) {
+            let named = [&b"timer_start: "[..], b"timer_expire_entry: ", b"timer_cancel: "];
+            self.has_unread_events |= named.iter().any(|name| find(text, name).is_some());
             self.skip(cause);
         }
+        self.follow_recordings();
     }
 
-    /// Notes lost events. Their number is unknown if `lost` is `None`.
-    fn lose(&mut self, lost: Option<u64>) {
+    /// Notes the beginning of another recording in the same file.
+    fn follow_recordings(&mut self) {
+        if self.header.recordings > self.recordings.max(1) {
+            self.miss(None);
+        }
+        self.recordings = self.header.recordings;
+    }
+
+    /// Notes lost events. Their number is unknown if `lost` is `None`, and their CPU if `cpu` is.
+    pub(super) fn lose(&mut self, lost: Option<u64>, cpu: Option<CpuId>) {
         self.lost = self.lost.saturating_add(lost.unwrap_or(0));
         let line = self.line_u32();
         self.lost_line.get_or_insert(line);
+        self.miss(cpu);
     }
 
-    fn skip(&mut self, cause: Cause) {
+    /// Notes that events are missing before the next line.
+    fn miss(&mut self, cpu: Option<CpuId>) {
+        self.losses.push(Loss { line: self.line_u32(), cpu });
+    }
+
+    pub(super) fn skip(&mut self, cause: Cause) {
         self.skipped_lines += 1;
         self.note(cause);
     }
 
-    fn skip_unknown(&mut self, name: &[u8]) {
+    pub(super) fn skip_unknown(&mut self, name: &[u8]) {
         self.skipped_lines += 1;
         self.problems.note_unknown_event(self.line_u32(), name);
     }
@@ -164,7 +211,7 @@ impl Reader {
         self.problems.note_many(line, count as u64, cause);
     }
 
-    fn note_file(&mut self, cause: Cause) {
+    pub(super) fn note_file(&mut self, cause: Cause) {
         self.problems.note(0, cause);
     }
 
@@ -191,6 +238,15 @@ impl Reader {
                 (false, _) => Cause::ReadFailed,
             });
         }
+        self.finish_records(path)
+    }
+
+    /// Makes a trace of the records, after checking that they can be true.
+    pub(super) fn finish_records(mut self, path: &str) -> Result<Trace, Unusable> {
+        if !self.has_timer_event() {
+            return Err(self.no_timer_event(path));
+        }
+        self.check_readable(path)?;
         let found = self.records.len() as u64 + self.skipped_lines;
         let dropped_events = self.note_dropped();
         let cpus = self.remove_unknown_cpus();
@@ -199,11 +255,19 @@ impl Reader {
         }
         self.remove_far_times();
         if !self.has_timer_event() {
-            return Err(self.unusable(path, lines));
+            return Err(self.no_timer_event(path));
         }
         self.note_unsound();
         self.note_header(found);
+        self.note_untrusted();
         let ahead_ns = monotonic::ahead_ns(&self.records, &self.names);
+        let silences = gap::silences(&self.records, self.header.hz, ahead_ns);
+        self.losses.extend(silences);
+        self.losses.sort_by_key(|loss| loss.line);
+        let gaps = gap::find(&self.records, &self.losses, cpus);
+        if gaps.is_empty() {
+            check_possible(&self.records, &self.names)?;
+        }
         let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, ahead_ns);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
             && header != hz
@@ -229,7 +293,76 @@ impl Reader {
             problems: self.problems,
             skipped_lines: self.skipped_lines,
             dropped_events,
+            gaps,
         })
+    }
+
+    /// Returns an error if the text cannot be trusted as a whole: if most events of a kind are
+    /// unreadable, if it has the events of several instances or hosts, or recordings whose times
+    /// overlap.
+    fn check_readable(&self, path: &str) -> Result<(), Unusable> {
+        const FEW: u64 = 8;
+        for (&event, &unread) in &self.unread {
+            let kinds = self.records.iter().map(|record| record.event.kind());
+            let read = kinds.filter(|kind| *kind == event).count() as u64;
+            if unread >= FEW && unread > read {
+                let first = self.problems.of_event(event, path);
+                return Err(Unusable::KindUnreadable { event, unread, read, first });
+            }
+        }
+        let named: u64 = self.sources.values().sum();
+        let unnamed = self.records.len() as u64 - named.min(self.records.len() as u64);
+        let often = self.sources.iter().filter(|(_, count)| **count >= FEW);
+        let mut often: Vec<String> = often.map(|(name, _)| printable(name)).collect();
+        often.sort();
+        if !often.is_empty() && unnamed >= FEW {
+            often.push("the top instance".to_string());
+        }
+        if often.len() > 1 {
+            return Err(Unusable::Several { names: often.join(", ") });
+        }
+        let began = |loss: &&Loss| loss.cpu.is_none();
+        for loss in self.losses.iter().filter(began) {
+            let (before, after) =
+                self.records.split_at(self.records.partition_point(|it| it.line < loss.line));
+            let latest = before.iter().map(|record| record.time).max();
+            let earliest = after.iter().map(|record| record.time).min();
+            if let (Some(latest), Some(earliest)) = (latest, earliest)
+                && earliest < latest
+                && self.header.recordings > 1
+            {
+                return Err(Unusable::TwoRecordings { line: loss.line });
+            }
+        }
+        Ok(())
+    }
+
+    /// Discards fields that the printing program prints wrongly, and names those that it leaves
+    /// out.
+    fn note_untrusted(&mut self) {
+        let tool = self.header.tool;
+        let starts = |record: &&mut Record| record.event.kind() == EventKind::TimerStart;
+        let is_deferrable =
+            |event: &Event| matches!(event, Event::TimerStart { is_deferrable: true, .. });
+        let timers = self.records.iter().map(|record| &record.event);
+        let mut timers = timers.filter(|event| event.kind() == EventKind::TimerStart).peekable();
+        let has_timers = timers.peek().is_some();
+        if tool != Some(Tool::Kernel) && has_timers && timers.all(is_deferrable) {
+            for record in self.records.iter_mut().filter(starts) {
+                if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
+                    *is_deferrable = false;
+                }
+            }
+            self.note_file(Cause::FlagsNotTrusted);
+        }
+        let mut kinds = self.records.iter().map(|record| record.event.kind());
+        let has_starts = kinds.any(|kind| kind == EventKind::HrtimerStart);
+        if tool == Some(Tool::TraceCmd) && has_starts && !self.has_modes {
+            self.note_file(Cause::ModesLeftOut);
+        }
+        if tool == Some(Tool::Perf) && self.lost_line.is_none() {
+            self.note_file(Cause::LossesNotShown);
+        }
     }
 
     fn note_header(&mut self, found: u64) {
@@ -323,10 +456,27 @@ impl Reader {
             Some(error) if lines.is_gzip => Unusable::BrokenGzip(error),
             Some(error) => Unusable::Read(error),
             None if self.has_nul => Unusable::NotText,
-            None => {
-                let first = self.problems.messages(path).next();
-                Unusable::NoTimerEvent { lines: self.line_number, first }
-            }
+            None if self.header.is_latency_format || self.has_unread_events => Unusable::Form,
+            None => self.no_timer_event(path),
         }
     }
+
+    fn no_timer_event(&self, path: &str) -> Unusable {
+        let first = self.problems.messages(path).next();
+        Unusable::NoTimerEvent { lines: self.line_number, first }
+    }
+}
+
+/// Returns an error if the trace cannot be true: if its clock has another unit than it should, or
+/// if more timers were cancelled than were ever pending. The trace must have no gap.
+fn check_possible(records: &[Record], names: &Names) -> Result<(), Unusable> {
+    if let Some((trace_ns, timer_ns)) = monotonic::wrong_unit(records, names) {
+        let [trace, timer] = [trace_ns, timer_ns].map(|ns| ns as f64 / 1e9);
+        return Err(Unusable::WrongUnit { trace, timer });
+    }
+    let (cancels, impossible) = soundness::impossible_cancels(records);
+    if soundness::is_many(impossible, cancels) && impossible * 2 > cancels {
+        return Err(Unusable::Impossible { cancels, impossible });
+    }
+    Ok(())
 }

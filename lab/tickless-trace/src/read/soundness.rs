@@ -4,7 +4,7 @@
 //! wrong time. These checks find what no kernel can have recorded.
 
 use super::Record;
-use super::event::{EventKind, Family, TimerAddr};
+use super::event::{Event, EventKind, Family, TimerAddr};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use tickless_core::time::CpuId;
@@ -97,6 +97,25 @@ pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
     let is_unknown = |count: usize| has_too_many || count * 1_000 <= records.len() * PER_MILLE;
     let beyond = (0..).zip(events).skip(known.into());
     beyond.filter(|(_, count)| count.is_some_and(is_unknown)).map(|(cpu, _)| CpuId(cpu)).collect()
+}
+
+/// Counts the cancels of wheel timers, and those of timers that were not armed since their last
+/// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
+/// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
+pub(super) fn impossible_cancels(records: &[Record]) -> (u64, u64) {
+    let mut is_armed: HashMap<TimerAddr, bool> = HashMap::new();
+    let (mut cancels, mut impossible) = (0, 0);
+    for record in records {
+        match record.event {
+            Event::TimerStart { timer, .. } => drop(is_armed.insert(timer, true)),
+            Event::TimerCancel { timer } => {
+                cancels += 1;
+                impossible += u64::from(is_armed.insert(timer, false) == Some(false));
+            }
+            _ => {}
+        }
+    }
+    (cancels, impossible)
 }
 
 /// How many pairs of events (entry and exit of a callback or an interrupt) are in the trace.

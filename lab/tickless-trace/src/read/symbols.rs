@@ -14,7 +14,7 @@ impl Symbols {
     }
 
     /// Reads lines of `ffffffff81000000 T name`. O(n log n) in the number of lines.
-    fn parse(text: String) -> Symbols {
+    pub(super) fn parse(text: String) -> Symbols {
         let start = text.as_ptr().addr();
         let place = |line: &str| {
             let mut words = line.split_ascii_whitespace();

@@ -4,7 +4,9 @@
 //! The file has the formats of the recorded events as this kernel describes them, the names of its
 //! functions and of recent threads, and the pages of each CPU's buffer as the kernel filled them.
 
+use crate::read::{FLYRECORD, MAGIC, OPTIONS, OptionId};
 use crate::record::error::RecordError;
+use crate::record::kernel;
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,7 +23,7 @@ pub(super) fn write(tracefs: &Path, instance: &Path, file: &File) -> Result<(), 
     let buffers: Vec<_> = (0..).map(buffer).take_while(|buffer| buffer.exists()).collect();
     let symbols = functions(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
     // The format's magic number, and its version.
-    let mut head = b"\x17\x08\x44tracing6\0".to_vec();
+    let mut head = [MAGIC, b"6\0"].concat();
     head.extend([u8::from(cfg!(target_endian = "big")), size_of::<usize>() as u8]);
     head.extend((page as u32).to_ne_bytes());
     head.extend(b"header_page\0");
@@ -44,7 +46,20 @@ pub(super) fn write(tracefs: &Path, instance: &Path, file: &File) -> Result<(), 
     head.extend(0_u32.to_ne_bytes());
     put(&mut head, &fs::read(tracefs.join("saved_cmdlines")).unwrap_or_default());
     head.extend((buffers.len() as u32).to_ne_bytes());
-    head.extend(b"flyrecord\0");
+    let cpus = buffers.len() as u32;
+    let uname = format!("Linux - {} {}\0", kernel::release(), std::env::consts::ARCH);
+    head.extend(OPTIONS);
+    for (option, data) in [
+        (OptionId::Clock, &b"[mono]\0"[..]),
+        (OptionId::Uname, uname.as_bytes()),
+        (OptionId::Cpus, &cpus.to_ne_bytes()),
+    ] {
+        head.extend((option as u16).to_ne_bytes());
+        head.extend((data.len() as u32).to_ne_bytes());
+        head.extend(data);
+    }
+    head.extend((OptionId::Done as u16).to_ne_bytes());
+    head.extend(FLYRECORD);
     write_buffers(&head, &buffers, page, BufWriter::new(file)).map_err(RecordError::Output)
 }
 

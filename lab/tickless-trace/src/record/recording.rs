@@ -122,6 +122,15 @@ impl Recording {
         Ok(move || drop((&file).write_all(b"0")))
     }
 
+    /// Returns the CPUs whose buffers were full, so that their last events were not recorded, with
+    /// the number of these events.
+    fn dropped_at_end(&self) -> Vec<(u32, u64)> {
+        let folder = |cpu: u32| self.instance.path.join(format!("per_cpu/cpu{cpu}"));
+        let cpus = (0..).take_while(|&cpu| folder(cpu).exists());
+        let dropped = cpus.map(|cpu| (cpu, Statistics::dropped_at_end(&folder(cpu))));
+        dropped.filter(|(_, dropped)| *dropped > 0).collect()
+    }
+
     pub fn statistics(&self) -> Statistics {
         Statistics::of(&self.instance.path)
     }
@@ -159,6 +168,11 @@ impl Recording {
             0 => after.unseen(&self.idle_before, &events),
             _ => Vec::new(),
         };
+        // With the option `overwrite` off, the kernel drops the last events and prints nothing.
+        for (cpu, dropped) in self.dropped_at_end() {
+            let line = writeln!(out, "CPU:{cpu} [{dropped} EVENTS DROPPED]");
+            line.map_err(RecordError::Output)?;
+        }
         for CpuId(cpu) in &unseen {
             writeln!(out, "{IDLE_NOT_RECORDED}{cpu}").map_err(RecordError::Output)?;
         }

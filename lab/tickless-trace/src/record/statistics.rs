@@ -1,5 +1,6 @@
 //! How many events a recording kept and dropped.
 
+use crate::read::counter;
 use std::fs;
 use std::path::Path;
 
@@ -29,11 +30,13 @@ impl Statistics {
         all.div_ceil(self.kept.max(1)).max(2).next_power_of_two()
     }
 
+    /// Returns how many events a CPU had no room for, which therefore came after all others.
+    pub(super) fn dropped_at_end(cpu: &Path) -> u64 {
+        counter(&fs::read_to_string(cpu.join("stats")).unwrap_or_default(), "dropped events")
+    }
+
     fn add(&mut self, text: &str) {
-        let number = |key: &str| -> u64 {
-            let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-            value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
+        let number = |key: &str| counter(text, key);
         self.kept += number("entries");
         let lost = ["overrun", "commit overrun", "dropped events"];
         self.dropped += lost.map(number).iter().sum::<u64>();

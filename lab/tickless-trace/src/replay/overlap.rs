@@ -58,7 +58,11 @@ fn deadlines(trace: &Trace) -> Vec<(NameId, Vec<u64>)> {
     let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
     let mut found: Vec<(NameId, Vec<u64>)> = Vec::new();
     // Cancels are ignored, because most kernels record one just before each expiry.
-    for record in &trace.records {
+    let mut gaps = trace.gaps_in_order();
+    for (place, record) in trace.records.iter().enumerate() {
+        if !gaps(place).is_empty() {
+            armed.clear();
+        }
         match record.event {
             Event::HrtimerStart { timer, soft_expires, function, .. } => {
                 let is_sleep = Some(function) == sleep && record.pid != 0;

@@ -119,12 +119,15 @@ pub struct FamilyCounts {
     pub restart: u64,
     pub cancel: u64,
     pub expire: u64,
+    /// How many of the starts were followed by a cancel or a restart before the timer fired.
+    #[serde(skip)]
+    pub not_to_fire: u64,
 }
 
 impl FamilyCounts {
     /// Returns how many of all starts were cancelled or restarted before they fired, in percent.
     pub fn cancelled_percent(&self) -> f64 {
-        100.0 * (self.cancel + self.restart) as f64 / self.start.max(1) as f64
+        100.0 * self.not_to_fire as f64 / self.start.max(1) as f64
     }
 }
 

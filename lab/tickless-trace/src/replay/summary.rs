@@ -42,6 +42,8 @@ pub struct TraceFacts {
     pub kernel: Option<String>,
     pub cpus: u16,
     pub seconds: f64,
+    /// How much of the time of all CPUs the trace shows.
+    pub seen_percent: f64,
     pub hz: Option<u32>,
     pub recorded: Recorded,
 }
@@ -58,7 +60,9 @@ pub struct OperationCounts {
 impl OperationCounts {
     pub fn all(&self) -> FamilyCounts {
         let OperationCounts { start, cancel, expire, wheel, queue } = *self;
-        FamilyCounts { start, cancel, expire, restart: wheel.restart + queue.restart }
+        let restart = wheel.restart + queue.restart;
+        let not_to_fire = wheel.not_to_fire + queue.not_to_fire;
+        FamilyCounts { start, cancel, expire, restart, not_to_fire }
     }
 }
 
@@ -100,6 +104,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
             kernel: trace.header.kernel.clone(),
             cpus: trace.cpus,
             seconds: trace.span().0 as f64 / 1e9,
+            seen_percent: trace.seen_percent(),
             hz: trace.hz,
             recorded,
         },

@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod dat;
+mod gaps;
 mod kernels;
 mod late;
 mod quota;

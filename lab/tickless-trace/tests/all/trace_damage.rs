@@ -186,7 +186,7 @@ fn errors_advise_the_user() {
     assert!(matches!(broken.why, Unusable::BrokenGzip(_)), "{broken:?}");
     for (text, want) in [
         (&b""[..], "empty. Record a trace"),
-        (b"\x17\x08\x44tracing6", "a recording of trace-cmd. Turn it into text first: trace-cmd"),
+        (b"\x17\x08\x44tracing6", "the version of the trace.dat cannot be read"),
         (b"PERFILE2\0\0\0", "a recording of perf. Turn it into text first: perf script"),
         (b"\x28\xb5\x2f\xfd....", "compressed with zstd. Turn it into text first: zstd -dc"),
         (b"\xfd7zXZ\0......", "compressed with xz. Turn it into text first: xz -dc"),

@@ -37,8 +37,16 @@ pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Vec<Turn> {
     // For each CPU, the time of its last record, and since when it is idle.
     let mut cpus: Vec<(Ns, Option<Ns>)> = vec![(begins, None); usize::from(trace.cpus)];
     let mut ends = begins;
-    for (record, at) in trace.records.iter().zip(times) {
+    let mut gaps = trace.gaps_in_order();
+    for (place, (record, at)) in trace.records.iter().zip(times).enumerate() {
         ends = at;
+        for gap in gaps(place) {
+            let [from, to] = [gap.from, gap.to].map(|at| clocks.replay_time(at));
+            if let Some(since) = cpus[gap.cpu.index()].1 {
+                idle(gap.cpu, since, from);
+            }
+            cpus[gap.cpu.index()] = (to, None);
+        }
         let Some((last, since)) = cpus.get_mut(record.cpu.index()) else { continue };
         if at.since(*last) > silent_max {
             since.get_or_insert(*last);

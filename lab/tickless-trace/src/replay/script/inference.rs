@@ -75,7 +75,7 @@ impl Writer {
     }
 
     /// Adds an arming that no record shows, unless inference is off.
-    fn push_inferred(&mut self, at: Ns, inferred: Start) {
+    pub(super) fn push_inferred(&mut self, at: Ns, inferred: Start) {
         if self.inference == Inference::Off {
             return;
         }

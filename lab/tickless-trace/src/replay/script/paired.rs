@@ -33,7 +33,12 @@ pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     // For each timer, the place of its last record, on any CPU, if that is a cancel.
     let mut cancels: Vec<Option<usize>> = vec![None; timers.families.len()];
+    let mut gaps = trace.gaps_in_order();
     for (place, record) in trace.records.iter().enumerate() {
+        for gap in gaps(place) {
+            cpus[gap.cpu.index()] = Cpu::default();
+            cancels.fill(None);
+        }
         let Some(cpu) = cpus.get_mut(record.cpu.index()) else { continue };
         let just_before = cpu.advance(record);
         let Some(timer) = timers.of(place) else { continue };

@@ -5,7 +5,7 @@ use super::deferral::is_deferred;
 use super::interrupt::{Ends, Interrupt};
 use super::timers::Timers;
 use super::{Inference, ItemKind, Moment, Op, Script, Start, Ticks, paired};
-use crate::read::{ClockId, Context, Event, EventKind, Family, NameId, Record, Trace};
+use crate::read::{ClockId, Context, Event, EventKind, Family, Gap, NameId, Record, Trace};
 use crate::replay::policy::ReplayPolicy;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
@@ -65,6 +65,8 @@ pub(super) struct Cpu {
     pub(super) deferral: Option<Moment>,
     /// The time for which the kernel has programmed the device, if that is recorded.
     programmed: Option<Ns>,
+    /// When the CPU's last gap ended.
+    resumed: Option<Ns>,
 }
 
 #[derive(Clone, Copy)]
@@ -98,8 +100,10 @@ impl Writer {
     /// Turns the records into operations, in the order of their times.
     pub(super) fn write(mut self, trace: &Trace) -> Script {
         let paired = paired::find(trace, &self.timers);
+        let mut gaps = trace.gaps_in_order();
         for (place, (record, is_paired)) in trace.records.iter().zip(paired).enumerate() {
             self.place = place as u32;
+            gaps(place).iter().for_each(|gap| self.forget(gap));
             if record.cpu.index() >= self.cpus.len() {
                 continue;
             }
@@ -111,6 +115,8 @@ impl Writer {
                 None => self.other(record, at),
             }
         }
+        self.place = trace.records.len() as u32;
+        gaps(trace.records.len()).iter().for_each(|gap| self.forget(gap));
         for cpu in 0..self.cpus.len() {
             self.leave(CpuId(cpu as u16));
             self.settle(CpuId(cpu as u16));
@@ -119,6 +125,29 @@ impl Writer {
         // stable, because an inferred operation has the record of the one that it precedes.
         self.script.items.sort_by_key(|item| (item.at, item.record));
         self.script
+    }
+
+    /// Forgets what was known of a CPU before a gap. Nothing shows what its timers did in the gap,
+    /// so they are not pending there, and what their removal writes is not counted.
+    fn forget(&mut self, gap: &Gap) {
+        self.leave(gap.cpu);
+        let [from, to] = [gap.from, gap.to].map(|at| self.clocks.replay_time(at));
+        let mut removed = Vec::new();
+        for (timer, state) in (0..).zip(&mut self.states) {
+            let base = state.armed.map(|armed| self.script.starts[armed.start as usize].base);
+            match state.known {
+                Known::Pending if base.is_some_and(|base| base != gap.cpu) => continue,
+                Known::Pending if base.is_some() => removed.push(Op::InferredCancel(timer)),
+                _ => {}
+            }
+            *state = State { known: Known::Nothing, armed: None, is_removed: false, ..*state };
+        }
+        if !removed.is_empty() {
+            self.script.push((from, self.place), gap.cpu, ItemKind::Operation, &removed);
+        }
+        let cpu = &mut self.cpus[gap.cpu.index()];
+        (cpu.resumed, cpu.last_interrupt) = (Some(to), to);
+        (cpu.deferral, cpu.programmed) = (None, None);
     }
 
     fn other(&mut self, record: &Record, at: Ns) {
@@ -206,6 +235,7 @@ impl Writer {
         self.infer_restart(timer, at);
         let state = &mut self.states[timer as usize];
         let is_restart = std::mem::take(&mut state.is_removed) || state.known == Known::Pending;
+        let was_seen = state.known == Known::Pending;
         let was_placed = state.known == Known::Pending && state.armed.is_some();
         state.known = Known::Pending;
         let start = start.map(|start| self.script.push_start(start));
@@ -215,6 +245,7 @@ impl Writer {
         let counts = self.script.counts(timer);
         counts.start += 1;
         counts.restart += u64::from(is_restart);
+        counts.not_to_fire += u64::from(is_restart && was_seen);
         match start {
             Some(start) => self.push(record.cpu, at, Op::Start(start)),
             None => {
@@ -244,10 +275,11 @@ impl Writer {
 
     /// Adds a cancel. Its effect is unknown if it is unknown whether the timer was pending.
     fn cancel(&mut self, Seen { record, timer, at }: Seen<'_>) {
-        self.script.counts(timer).cancel += 1;
-        if self.states[timer as usize].known == Known::Nothing {
-            self.script.unknown_cancels += 1;
-        }
+        let known = self.states[timer as usize].known;
+        self.script.unknown_cancels += u64::from(known == Known::Nothing);
+        let counts = self.script.counts(timer);
+        counts.cancel += 1;
+        counts.not_to_fire += u64::from(known == Known::Pending);
         self.infer_restart(timer, at);
         self.set_idle(timer, at);
         self.push(record.cpu, at, Op::Cancel(timer));
@@ -261,7 +293,10 @@ impl Writer {
         match (state.known, state.armed) {
             (Known::Nothing, _) => {
                 let guess = self.guess(seen);
-                self.script.pending_at_start.push(guess);
+                match self.cpus[record.cpu.index()].resumed {
+                    Some(resumed) => self.push_inferred(resumed.min(at), guess),
+                    None => self.script.pending_at_start.push(guess),
+                }
             }
             (Known::Idle, _) => self.infer_start(self.guess(seen), at),
             (Known::Pending, Some(armed)) => {

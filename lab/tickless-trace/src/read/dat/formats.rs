@@ -1,0 +1,77 @@
+//! The formats of events, as the kernel describes them: where in a record each field is.
+
+use crate::read::event::EventKind;
+use std::collections::HashMap;
+
+/// Where a field is in a record. All fields that are read are whole numbers.
+#[derive(Clone, Debug)]
+pub(in crate::read) struct Field {
+    pub(in crate::read) name: Box<[u8]>,
+    offset: usize,
+    size: usize,
+}
+
+/// The kind of an event, if it is one that is read, its name and its fields.
+type Format = (Option<EventKind>, Box<[u8]>, Vec<Field>);
+
+#[derive(Debug, Default)]
+pub(in crate::read) struct Formats {
+    /// Where the events begin in a page, and how many bytes before it count them.
+    pub(in crate::read) data: usize,
+    /// The formats of events, by their numbers.
+    pub(in crate::read) events: HashMap<u16, Format>,
+}
+
+impl Field {
+    /// Reads the field as a number; `None` if the record is too short, or the field no number.
+    pub(in crate::read) fn of(&self, record: &[u8]) -> Option<u64> {
+        let bytes = record.get(self.offset..self.offset.checked_add(self.size)?)?;
+        Some(match *bytes {
+            [one] => one.into(),
+            [a, b] => u16::from_le_bytes([a, b]).into(),
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+            _ => u64::from_le_bytes(bytes.try_into().ok()?),
+        })
+    }
+
+    /// Parses `field:unsigned long expires;\toffset:24;\tsize:8;\tsigned:0;`.
+    fn parse(line: &str) -> Option<Field> {
+        let line = line.trim().strip_prefix("field:")?;
+        let mut parts = line.split(';').map(str::trim);
+        let name = parts.next()?.rsplit([' ', '*']).next()?;
+        let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
+        let (offset, size) = (number("offset:")?, number("size:")?);
+        Some(Field { name: name.as_bytes().into(), offset, size })
+    }
+}
+
+impl Formats {
+    /// Reads the format of a page: the field `data` is where the events begin.
+    pub(super) fn page(&mut self, text: &[u8]) -> Option<()> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut fields = text.lines().filter_map(|line| Field::parse(line.trim()));
+        self.data = fields.find(|field| *field.name == *b"data")?.offset;
+        (16..=64).contains(&self.data).then_some(())
+    }
+
+    /// Reads the format of an event.
+    pub(super) fn event(&mut self, text: &[u8]) -> Option<()> {
+        let text = String::from_utf8_lossy(text);
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+        let name = value("name: ")?.trim().as_bytes();
+        let id = value("ID: ")?.trim().parse().ok()?;
+        let kind = EventKind::from_name(name);
+        let fields = text.lines().filter_map(Field::parse).collect();
+        self.events.insert(id, (kind, name.into(), fields));
+        Some(())
+    }
+
+    /// Reads the format of an event that is not about timers, whatever its name is.
+    pub(super) fn other(&mut self, text: &[u8]) -> Option<()> {
+        let text = String::from_utf8_lossy(text);
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+        let id = value("ID: ")?.trim().parse().ok()?;
+        self.events.insert(id, (None, value("name: ")?.trim().as_bytes().into(), Vec::new()));
+        Some(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Recordings of trace-cmd, read directly. The files were recorded with trace-cmd 3.1.6 on Linux
+//! 6.12; their texts are those of `trace-cmd report -t -N`, and of the kernel.
+
+use crate::support::{data, data_path, parsed, random};
+use tickless_core::time::Ns;
+use tickless_trace::Trace;
+use tickless_trace::read::{Event, EventKind, Family, Record, TimerAddr};
+use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
+
+fn recorded(name: &str) -> Trace {
+    Trace::read(&data_path(name)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The events of a trace, with the names of their functions in place of ids.
+fn events(trace: &Trace) -> Vec<(Record, String)> {
+    let name = |event: &Event| match *event {
+        Event::TimerStart { function, .. }
+        | Event::HrtimerStart { function, .. }
+        | Event::TimerExpireEntry { function, .. }
+        | Event::HrtimerExpireEntry { function, .. } => trace.names.name(function).to_string(),
+        _ => String::new(),
+    };
+    trace.records.iter().map(|record| (*record, name(&record.event))).collect()
+}
+
+fn summary(trace: &Trace) -> serde_json::Value {
+    let summary = summarise(trace, &ReplayPolicy::DEFAULT, Inference::On);
+    let mut json = serde_json::to_value(&summary).unwrap();
+    json["trace"]["file"].take();
+    json["trace"]["kernel"].take();
+    json
+}
+
+/// Goal: every form of a file has the same events and the same replay as its text. Method: the
+/// text lacks which timers are deferrable, and is otherwise equal.
+#[test]
+fn recordings_are_what_their_text_says() {
+    let text = recorded("version-6.txt.gz");
+    assert_eq!(text.records.len(), 966);
+    for name in ["version-6.dat.gz", "version-7-zstd.dat"] {
+        let dat = recorded(name);
+        assert_eq!(dat.header.kernel.as_deref(), Some("6.12.117+deb13-cloud-amd64"), "{name}");
+        assert_eq!((dat.cpus, dat.gaps.len(), dat.problems.iter().count()), (2, 0, 0), "{name}");
+        let (dat_events, text_events) = (events(&dat), events(&text));
+        assert_eq!(dat_events.len(), text_events.len(), "{name}");
+        for ((one, name), (other, other_name)) in dat_events.iter().zip(&text_events) {
+            assert_eq!((one.time, one.cpu, one.pid), (other.time, other.cpu, other.pid));
+            assert_eq!((one.event.kind(), one.event.timer(), name), {
+                (other.event.kind(), other.event.timer(), other_name)
+            });
+        }
+        assert_eq!(summary(&dat)["policies"], summary(&text)["policies"], "{name}");
+        assert_eq!(summary(&dat)["operations"], summary(&text)["operations"], "{name}");
+    }
+}
+
+/// The kernel prints other addresses, and times in microseconds.
+#[test]
+fn a_recording_is_what_the_kernel_prints() {
+    let (dat, text) = (recorded("kernel-recorded.dat.gz"), recorded("kernel-recorded.txt.gz"));
+    assert_eq!(dat.records.len(), text.records.len());
+    for ((one, name), (other, other_name)) in events(&dat).iter().zip(&events(&text)) {
+        assert!(one.time.0.abs_diff(other.time.0) <= 500, "{one:?} {other:?}");
+        assert_eq!((one.event.kind(), one.cpu, name), (other.event.kind(), other.cpu, other_name));
+        assert_eq!((one.context, one.pid), (other.context, other.pid), "{one:?}");
+    }
+    assert_eq!(summary(&dat)["operations"], summary(&text)["operations"]);
+}
+
+type Fact = (Ns, EventKind, Option<(Family, TimerAddr)>);
+
+/// Goal: damage gives an error, or a part of the trace with a gap. Method: pages are zeroed, cut
+/// and overwritten; what is left must be among the events of the whole trace.
+#[test]
+fn damaged_recordings_have_gaps() {
+    let file = data("version-6.dat.gz");
+    let whole = parsed(&file);
+    let facts = |trace: &Trace| -> Vec<Fact> {
+        let records = trace.records.iter();
+        records.map(|it| (it.time, it.event.kind(), it.event.timer())).collect()
+    };
+    let known = facts(&whole);
+    let pages = file.len() / 4096;
+    let mut state = 7;
+    for page in pages - 9..pages {
+        let at = page * 4096;
+        let changes: [fn(&mut [u8], u64); 2] = [
+            |page, _| page.fill(0xff),
+            |page, random| page[16 + random as usize % 512 * 4..].fill(0xa5),
+        ];
+        for change in changes {
+            let mut damaged = file.clone();
+            change(&mut damaged[at..at + 4096], random(&mut state));
+            let Ok(trace) = Trace::parse("t.dat", &damaged[..]) else { continue };
+            let found = facts(&trace);
+            let strange = found.iter().filter(|fact| !known.contains(fact)).count();
+            // The event that the damage begins in can have another number.
+            assert!(strange <= 1, "{page}: {strange}");
+            let told = trace.problems.damage().next().is_some() && !trace.gaps.is_empty();
+            assert!(found.len() == known.len() || told, "{page}");
+        }
+        let Ok(cut) = Trace::parse("t.dat", &file[..at + 100]) else { continue };
+        assert!(cut.problems.damage().next().is_some() && !cut.gaps.is_empty(), "{page}");
+    }
+    for at in 0..2_000 {
+        let mut damaged = file.clone();
+        let place = random(&mut state) as usize % file.len();
+        damaged[place] ^= 1 << (at % 8);
+        // It is read or refused.
+        let _ = Trace::parse("t.dat", &damaged[..]);
+        let _ = Trace::parse("t.dat", &file[..place]);
+    }
+}
+
+#[test]
+fn other_files_are_refused_by_name() {
+    let head = b"\x17\x08\x44tracing";
+    for (rest, want) in [
+        (&b"8\0\0\x08\0\x10\0\0"[..], "version 8; 6 and 7 are read"),
+        (b"6\0\x01\x08\0\x10\0\0", "another byte order"),
+        (b"6\0\0\x08\0\x10\0\0header_", "the format of a page of the trace.dat cannot be read"),
+        (b"7\0\0\x08\0\x10\0\0lz4\x001\0", "kind of compression, which is neither zlib nor zstd"),
+    ] {
+        let error = Trace::parse("t.dat", &[head, rest].concat()[..]).unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+}
