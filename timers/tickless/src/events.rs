@@ -47,7 +47,7 @@ pub(crate) fn are_traced() -> bool {
 #[inline]
 pub(crate) fn after<R>(locking: impl FnOnce() -> R) -> R {
     #[cfg(feature = "tracing")]
-    let held = held::Held::begin(are_traced());
+    let held = held::Held::begin();
     let result = locking();
     #[cfg(feature = "tracing")]
     held.emit();
@@ -71,13 +71,13 @@ mod held {
     }
 
     impl Held {
-        pub(super) fn begin(is_traced: bool) -> Held {
+        pub(super) fn begin() -> Held {
             let begin = |held: &RefCell<Option<_>>| {
                 let is_outermost = held.borrow().is_none();
                 held.borrow_mut().get_or_insert_default();
                 is_outermost
             };
-            Held { is_outermost: is_traced && HELD.try_with(begin) == Ok(true) }
+            Held { is_outermost: super::are_traced() && HELD.try_with(begin) == Ok(true) }
         }
 
         pub(super) fn emit(self) {
