@@ -83,7 +83,7 @@ fn several_runtimes_are_independent() {
 
 /// No list of runtimes is searched: a thread that uses many in turn pays for cache misses only.
 #[test]
-fn many_runtimes_cost_no_more_than_one() {
+fn one_of_many_runtimes_is_found_without_a_search() {
     let runtimes: Vec<_> =
         (0..300).map(|_| Builder::new_current_thread().enable_time().build().unwrap()).collect();
     let polls = |runtime: &Runtime| {
@@ -92,15 +92,15 @@ fn many_runtimes_cost_no_more_than_one() {
         assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     };
     runtimes.iter().for_each(|runtime| runtime.block_on(async { use_tokio_sleep() }));
-    let fastest = |of: &dyn Fn(usize) -> usize| {
-        let round = |_| {
-            let begin = time::Instant::now();
-            (0..runtimes.len()).for_each(|nth| polls(&runtimes[of(nth)]));
-            begin.elapsed()
-        };
-        (0..9).map(round).min().unwrap()
+    let round = |of: &dyn Fn(usize) -> usize| {
+        let begin = time::Instant::now();
+        (0..runtimes.len()).for_each(|nth| polls(&runtimes[of(nth)]));
+        begin.elapsed()
     };
-    let (one, all) = (fastest(&|_| 0), fastest(&|nth| nth));
+    // In turn, so that a busy machine disturbs both; the fastest of many was not disturbed.
+    let rounds: Vec<_> = (0..300).map(|_| (round(&|_| 0), round(&|nth| nth))).collect();
+    let one = rounds.iter().map(|(one, _)| *one).min().unwrap();
+    let all = rounds.iter().map(|(_, all)| *all).min().unwrap();
     assert!(all < 4 * one, "{one:?} with one runtime, {all:?} with {}", runtimes.len());
 }
 
