@@ -82,8 +82,8 @@ has_components() {
   for component in "$@"; do grep -q "^$component" <<<"$installed" || return 1; done
 }
 
-# Installs Debian packages, if `ci/gate --install` allows it. A check that lacks them afterwards says
-# what it leaves out.
+# Installs Debian packages, if `ci/gate --install` allows it. A check that lacks them afterwards
+# says what it leaves out.
 install_packages() {
   [ -n "${CI_INSTALL:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
   { timeout 300 apt-get update && timeout 600 apt-get install -y --no-install-recommends "$@"

@@ -47,10 +47,12 @@ pub(crate) fn are_traced() -> bool {
 #[inline]
 pub(crate) fn after<R>(locking: impl FnOnce() -> R) -> R {
     #[cfg(feature = "tracing")]
-    let held = held::Held::begin();
+    let held = are_traced().then(held::Held::begin);
     let result = locking();
     #[cfg(feature = "tracing")]
-    held.emit();
+    if let Some(held) = held {
+        held.emit();
+    }
     result
 }
 
@@ -77,7 +79,7 @@ mod held {
                 held.borrow_mut().get_or_insert_default();
                 is_outermost
             };
-            Held { is_outermost: super::are_traced() && HELD.try_with(begin) == Ok(true) }
+            Held { is_outermost: HELD.try_with(begin) == Ok(true) }
         }
 
         pub(super) fn emit(self) {

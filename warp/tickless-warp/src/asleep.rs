@@ -388,7 +388,8 @@ mod tests {
             while !kernel.steps.borrow().is_empty() {
                 if census(&mut tree, &kernel, first as pid_t, Signals::None) == Census::Asleep {
                     let threads = &mut *kernel.threads.borrow_mut();
-                    prop_assert!(threads.iter().all(|(doing, _)| *doing == Doing::Waits), "{threads:?}");
+                    let wait = threads.iter().all(|(doing, _)| *doing == Doing::Waits);
+                    prop_assert!(wait, "{threads:?}");
                     threads[due] = (Doing::Runs { wakes: None }, threads[due].1 + 1);
                 }
                 // The tracer takes the stops.

@@ -46,7 +46,7 @@ pub enum Cause {
     /// All unknown events together are one problem, which has the name of the first one.
     #[error("{name} is no timer event; line skipped")]
     UnknownEvent { name: Box<str> },
-    /// Each such event is a problem of its own, up to [`TIMER_EVENTS_NAMED`] names.
+    /// Each such event is a problem of its own, up to `TIMER_EVENTS_NAMED` names.
     #[error(
         "{name} is an event of `timer` that this version does not know: a newer kernel may mean \
          something else by the events that are known; line skipped"

@@ -2,11 +2,9 @@
 //!
 //! Without the feature `tokio-time`, and outside of a task of tokio's, the budget is unlimited.
 
-use core::task::{Context, Poll};
-
 #[cfg(feature = "tokio-time")]
 mod budget {
-    use super::{Context, Poll};
+    use core::task::{Context, Poll};
     use tokio::task::coop;
 
     /// Takes one unit of the budget for a future that is ready. If none is left, returns `Pending`
@@ -32,7 +30,7 @@ mod budget {
 
 #[cfg(not(feature = "tokio-time"))]
 mod budget {
-    use super::{Context, Poll};
+    use core::task::{Context, Poll};
 
     #[inline(always)]
     pub fn proceed(_: &mut Context<'_>) -> Poll<()> {

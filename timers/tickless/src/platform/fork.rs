@@ -5,8 +5,8 @@
 //! own copy of each global of the library.
 //!
 //! The C library runs a handler in each child, which increments a global count: checking it costs
-//! one load. The child of a `_Fork`, a `vfork` or a bare system call is not counted. Such a child is
-//! only allowed to call `exec` or `_exit`.
+//! one load. The child of a `_Fork`, a `vfork` or a bare system call is not counted. Such a child
+//! is only allowed to call `exec` or `_exit`.
 
 use crate::platform::relax::relax;
 use core::cell::UnsafeCell;
@@ -68,8 +68,8 @@ extern "C" fn count_forks() {
     }
 }
 
-/// A value that only the process that made it drops. A forked child leaks it, because another thread
-/// of the parent has perhaps left it half changed.
+/// A value that only the process that made it drops. A forked child leaks it, because another
+/// thread of the parent has perhaps left it half changed.
 #[derive(Debug)]
 pub struct OfProcess<T> {
     process: Process,

@@ -1,7 +1,7 @@
-//! Threads, which a forked child starts without `std`: a thread of `std` takes a lock when it begins
-//! and when it ends (as of Rust 1.95), and another thread of the parent perhaps held that lock at
-//! the fork. In the parent they are threads of `std`, which prints their names when they panic, and
-//! reports an overflow of their stack.
+//! Threads, which a forked child starts without `std`: a thread of `std` takes a lock when it
+//! begins and when it ends (as of Rust 1.95), and another thread of the parent perhaps held that
+//! lock at the fork. In the parent they are threads of `std`, which prints their names when they
+//! panic, and reports an overflow of their stack.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -62,8 +62,8 @@ mod bare {
             let body: *mut Body = Box::into_raw(Box::new(body));
             let mut settings = MaybeUninit::uninit();
             let mut thread = MaybeUninit::uninit();
-            // SAFETY: the settings are initialised before they are used. `begin` takes the body, or,
-            // if no thread was started, this function does.
+            // SAFETY: the settings are initialised before they are used. `begin` takes the body,
+            // or, if no thread was started, this function does.
             unsafe {
                 libc::pthread_attr_init(settings.as_mut_ptr());
                 libc::pthread_attr_setstacksize(settings.as_mut_ptr(), STACK);

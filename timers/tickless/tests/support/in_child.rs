@@ -4,8 +4,8 @@ use crate::support::PATIENCE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Runs `body` in a forked child, which must exit in time. `std` can start no threads there, because
-/// another thread perhaps held its lock of all threads.
+/// Runs `body` in a forked child, which must exit in time. `std` can start no threads there,
+/// because another thread perhaps held its lock of all threads.
 pub fn in_child(body: impl FnOnce()) {
     // SAFETY: the child only runs `body`, which prints nothing, and exits without running any code
     // of the test harness.

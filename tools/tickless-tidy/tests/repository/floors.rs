@@ -38,7 +38,7 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless::platform",
         &[
-            "bias chance clock_error driver locked relax runtime time_base wait",
+            "bias chance clock_error coop driver locked relax runtime time_base wait",
             "try_lock wakeup",
             "cpu fork system_clock membarrier",
             "counter lock manual_clock per_process portable thread",
@@ -109,7 +109,7 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless-machine",
         &[
-            "fiber ps random topology",
+            "counter_clock fiber ps random topology",
             "cost order",
             "coherence spec",
             "cpu_state machines size",
