@@ -59,6 +59,8 @@ refuse 'write a path from the repository'"'"'s root' \
   git grep -nE '(^|[^[:alnum:]_.~}-])/(home|root|work|Users)/'
 refuse 'finish it, or file an issue and drop the mark' \
   git grep -nE '\b(T[O]DO|F[I]XME|X[X]X)\b|\b(to[d]o|unimp[l]emented)!\(|not (yet )?imp[l]emented'
+refuse 'move what the timers need into timers/' \
+  git grep -nE 'path = ".*(lab|warp)/' -- 'timers/*Cargo.toml'
 refuse 'use the word of the Platform' atomics
 # Not by a lint, because the macros of their frameworks expand to unsafe code.
 refuse 'move unsafe code into a crate of the library' \

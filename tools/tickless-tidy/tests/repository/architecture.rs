@@ -1,9 +1,9 @@
-//! Checks the table of ARCHITECTURE.md that follows one timer through the code: every file and
-//! function that it names exists.
+//! Checks the table of timers/ARCHITECTURE.md that follows one timer through the code: every file
+//! and function that it names exists.
 
 use crate::source::{SourceFile, find_words};
 
-const DOCUMENT: &str = "ARCHITECTURE.md";
+const DOCUMENT: &str = "timers/ARCHITECTURE.md";
 const SECTION: &str = "## Follow one timer";
 
 /// Finds rows of the table with a file that does not exist, or a function that it does not define.
@@ -63,7 +63,10 @@ fn steps_that_do_not_exist_are_found() {
     };
     assert_eq!(found("| Arm | `a.rs` | `start`, `arm` |\n"), [] as [String; 0]);
     for (rows, what) in [
-        ("| Arm | `a.rs` | `starts` |\n", "ARCHITECTURE.md:6: `a.rs` has no function `starts`"),
+        (
+            "| Arm | `a.rs` | `starts` |\n",
+            "timers/ARCHITECTURE.md:6: `a.rs` has no function `starts`",
+        ),
         ("| Arm | `a.rs` | `not_code` |\n", "no function `not_code`"),
         ("| Arm | `b.rs` | `start` |\n", "`b.rs` does not exist"),
         ("| Arm | `a.rs` |\n", "not three cells"),
