@@ -8,11 +8,11 @@ use crate::output::{Format, print, print_with};
 use crate::progress::Bar;
 use crate::study;
 use clap::ArgGroup;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tickless_lab::effort::Effort;
 use tickless_lab::machines::find;
 use tickless_lab::machines::measured::{self, IfBusy};
-use tickless_lab::validate;
+use tickless_lab::{output, validate};
 
 /// Show the simulated machines, and measure or predict this one
 ///
@@ -23,6 +23,7 @@ use tickless_lab::validate;
     tickless machines\n  \
     tickless machines ivybridge-ex-16s\n  \
     tickless machines --measure -o here.toml\n  \
+    tickless machines x5675-2s -o mine.toml\n  \
     tickless machines --validate\n\n\
     Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
     3 with --strict if a prediction is not in its band, 130 if interrupted.")]
@@ -39,8 +40,8 @@ pub struct MachinesArgs {
     /// Measure it even while it is busy with other work
     #[arg(long, requires = "measure")]
     anyway: bool,
-    /// Write the measured machine's file here
-    #[arg(short, long, value_name = "FILE", requires = "measure")]
+    /// Write the file of the measured or named machine here
+    #[arg(short, long, value_name = "FILE", conflicts_with = "validate")]
     output: Option<PathBuf>,
     /// A second or so: shows that it works
     #[arg(long)]
@@ -68,19 +69,27 @@ impl Command for MachinesArgs {
             let file = host.map_err(Failure::lab)?.to_toml();
             match &self.output {
                 None => print_with(|out| write!(out, "{file}"))?,
-                Some(path) => {
-                    std::fs::write(path, file).map_err(|error| Failure::file(path, error))?;
-                    print_with(|out| writeln!(out, "{}", path.display()))?;
-                }
+                Some(path) => write_file(path, &file)?,
             }
         } else {
-            match &self.name {
-                Some(name) => {
-                    print(&list::Numbers::of(&find(name).map_err(Failure::lab)?), self.format)?
+            match (&self.name, &self.output) {
+                (Some(name), Some(path)) => {
+                    write_file(path, &find(name).map_err(Failure::lab)?.to_toml())?;
                 }
-                None => print(&list::all()?[..], self.format)?,
+                (Some(name), None) => {
+                    print(&list::Numbers::of(&find(name).map_err(Failure::lab)?), self.format)?;
+                }
+                (None, Some(_)) => {
+                    return Err(Failure::usage("-o needs --measure, or the name of a machine"));
+                }
+                (None, None) => print(&list::all()?[..], self.format)?,
             }
         }
         Ok(Exit::Success)
     }
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    output::write(path, text.as_bytes()).map_err(|error| Failure::file(path, error))?;
+    print_with(|out| writeln!(out, "{}", path.display()))
 }

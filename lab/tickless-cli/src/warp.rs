@@ -9,10 +9,10 @@ use crate::output::{Format, Results, bare, paragraph, write_csv, write_table};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
+use tickless_lab::output::write;
 use tickless_warp::report::{Report, Row};
 use tickless_warp::{Ended, Options, Outcome, Outside, Pace, WarpError, end_by, run};
 
@@ -136,7 +136,7 @@ impl WarpArgs {
         if let Some(path) = &self.html {
             let title = self.command.join(OsStr::new(" "));
             let page = page::page(&title.to_string_lossy(), &closing_line(outcome), report);
-            fs::write(path, page).map_err(|error| Failure::file(path, error))?;
+            write(path, page.as_ref()).map_err(|error| Failure::file(path, error))?;
         }
         if !self.wants_report() {
             return Ok(());
@@ -147,7 +147,7 @@ impl WarpArgs {
         let waits = Waits { ended, passed_s, used_s, jumps, report };
         waits.write(self.format, &mut text).map_err(Failure::output)?;
         match &self.output {
-            Some(path) => fs::write(path, text).map_err(|error| Failure::file(path, error)),
+            Some(path) => write(path, &text).map_err(|error| Failure::file(path, error)),
             // Standard output is the program's.
             None => io::stderr().write_all(&text).map_err(Failure::output),
         }

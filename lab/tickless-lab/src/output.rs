@@ -1,7 +1,7 @@
 //! Writes files atomically: they appear under their name only when they are complete.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -17,6 +17,17 @@ pub fn parent(path: &Path) -> &Path {
 pub fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mode = std::fs::Permissions::from_mode(0o666);
     tempfile::Builder::new().permissions(mode).prefix(".tickless-").tempfile_in(folder)
+}
+
+/// Writes a file whole, or leaves what was there. A pipe or a device is written directly.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return std::fs::write(path, content);
+    }
+    let path = path.canonicalize().unwrap_or_else(|_| path.into());
+    let mut file = temporary(parent(&path))?;
+    file.write_all(content)?;
+    persist(file, &path)
 }
 
 /// Waits until a temporary file's content is on the disk, renames the file, and waits until the new

@@ -67,7 +67,6 @@ impl Breaking {
     pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, Failure> {
         let Breaking { above, output, path, recording } = self;
         let Some(Sample { thread, deadline, now }) = sample else {
-            output.abandon();
             return Ok(None);
         };
         let mut text = Vec::new();

@@ -5,29 +5,38 @@ use flate2::{Compression, write::GzEncoder};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+use tickless_lab::output;
 use tickless_trace::record::RecordError;
 
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    file: File,
-    is_new: bool,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// Gets its name when it is complete, so a full disk or a kill leaves what was there before.
+    Complete(NamedTempFile),
+    /// A pipe or a device.
+    Stream(File),
 }
 
 impl Output {
-    /// Opens the file before the recording begins, to report early if it cannot be written.
+    /// Opens the file before the recording begins, to report early if it cannot be written. Without
+    /// [`replace`](Self::replace), nothing changes.
     pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
-        let is_new = !path.exists();
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| Failure::file(path, error))?;
-        Ok(Output { path: path.into(), file, is_new })
-    }
-
-    pub(crate) fn abandon(self) {
-        if self.is_new {
-            // Ignore errors: an empty file that remains does no harm.
-            let _ = std::fs::remove_file(&self.path);
+        let failed = |error| Failure::file(path, error);
+        let is_stream = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+        if is_stream {
+            let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+            return Ok(Output { path: path.into(), target: Target::Stream(file) });
         }
+        // The file that a link leads to is replaced, not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.into());
+        let file = output::temporary(output::parent(&path)).map_err(failed)?;
+        Ok(Output { path, target: Target::Complete(file) })
     }
 
     pub(crate) fn replace(
@@ -53,15 +62,21 @@ impl Output {
         self,
         write: impl FnOnce(&File) -> Result<(), RecordError>,
     ) -> Result<(), Failure> {
-        let Output { path, file, .. } = self;
-        // Truncate only a regular file: a pipe has no length.
-        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            file.set_len(0).map_err(|error| Failure::file(&path, error))?;
-        }
-        write(&file).map_err(|error| match error {
+        let Output { path, target } = self;
+        let file = match &target {
+            Target::Complete(file) => file.as_file(),
+            Target::Stream(file) => file,
+        };
+        write(file).map_err(|error| match error {
             RecordError::Output(error) => Failure::file(&path, error),
             other => other.into(),
-        })
+        })?;
+        match target {
+            Target::Complete(file) => {
+                output::persist(file, &path).map_err(|error| Failure::file(&path, error))
+            }
+            Target::Stream(_) => Ok(()),
+        }
     }
 }
 
@@ -92,18 +107,21 @@ mod tests {
     use flate2::read::GzDecoder;
     use std::io::Read;
 
-    /// Goal: the name selects gzip, former content is replaced, and a file that is abandoned
-    /// without a recording is removed only if it is new.
+    /// Goal: the name selects gzip, and a file changes only when the new content is complete.
     #[test]
-    fn the_name_selects_gzip_and_former_content_is_replaced() {
+    fn the_name_selects_gzip_and_former_content_is_replaced_whole() {
         let folder = tempfile::tempdir().unwrap();
         for path in ["a.txt", "a.txt.gz"].map(|name| folder.path().join(name)) {
-            Output::open(&path).unwrap().abandon();
+            drop(Output::open(&path).unwrap());
             assert!(!path.exists());
             std::fs::write(&path, "x".repeat(9_999)).unwrap();
-            Output::open(&path).unwrap().abandon();
+            let fails = |out: &mut dyn Write| {
+                out.write_all(b"half").map_err(RecordError::Output)?;
+                Err(RecordError::Output(std::io::ErrorKind::StorageFull.into()))
+            };
+            Output::open(&path).unwrap().replace(fails).unwrap_err();
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), 9_999, "not before it is whole");
             let output = Output::open(&path).unwrap();
-            assert_eq!(std::fs::metadata(&path).unwrap().len(), 9_999, "not before it is known");
             output.replace(|out| out.write_all(b"trace\n").map_err(RecordError::Output)).unwrap();
             let found = std::fs::read(&path).unwrap();
             let mut text = String::from_utf8(found.clone()).unwrap_or_default();
@@ -112,5 +130,20 @@ mod tests {
             }
             assert_eq!(text, "trace\n");
         }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 2, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_link_stays_and_a_device_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, file] = ["link", "file"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let write = |out: &mut dyn Write| out.write_all(b"new").map_err(RecordError::Output);
+        Output::open(&link).unwrap().replace(write).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        Output::open(Path::new("/dev/null")).unwrap().replace(write).unwrap();
     }
 }

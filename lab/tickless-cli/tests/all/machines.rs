@@ -72,6 +72,14 @@ fn the_file_of_this_host_can_be_read_again() {
 }
 
 #[test]
+fn a_named_machine_is_written_as_a_file() {
+    let _ = tickless("machines atom-e3825 -o mine.toml").exits(0, &[]);
+    let text = fs::read_to_string(path("mine.toml")).unwrap();
+    assert_eq!(Spec::parse("mine.toml", &text).unwrap().to_toml(), text);
+    let _ = tickless("machines -o mine.toml").exits(2, &["--measure, or the name"]);
+}
+
+#[test]
 fn a_busy_host_is_measured_only_on_request() {
     let cpus = measure::cpus();
     if cpus.len() == 1 {

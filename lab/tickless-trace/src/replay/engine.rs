@@ -11,7 +11,7 @@
 use super::lateness::{Lateness, Quantiles};
 use super::platform::ReplayPlatform;
 use super::policy::ReplayPolicy;
-use super::script::{Item, ItemKind, Op, Script, Start, Turn, tick};
+use super::script::{Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
 use crate::read::{Family, Trace};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -191,11 +191,12 @@ impl<'s> Engine<'s> {
             let stops = ticks.stop && turn.lasts >= Ns::from_duration(ticks.length.length());
             self.deliver_due(turn.at);
             self.platform().go(turn.at, turn.cpu);
-            self.is_idle[turn.cpu.index()] = turn.is_idle;
-            match turn.is_idle {
-                _ if !stops => {}
-                true => self.cancel(self.tick_timer(turn.cpu)),
-                false => self.start_tick(turn.cpu),
+            self.is_idle[turn.cpu.index()] = turn.to == Turned::Idle;
+            match turn.to {
+                Turned::Idle | Turned::Busy if !stops => {}
+                // A gap has no ticks: nothing shows what the CPU did there.
+                Turned::Idle | Turned::Unseen => self.cancel(self.tick_timer(turn.cpu)),
+                Turned::Busy | Turned::Seen => self.start_tick(turn.cpu),
             }
         }
     }

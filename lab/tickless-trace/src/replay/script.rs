@@ -25,7 +25,7 @@ mod paired;
 mod timers;
 mod writer;
 
-pub(super) use self::idle::Turn;
+pub(super) use self::idle::{Turn, Turned};
 use super::lateness::Lateness;
 use crate::read::{EventKind, Family, Record, Trace};
 use serde::Serialize;

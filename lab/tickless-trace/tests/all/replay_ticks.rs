@@ -82,3 +82,15 @@ fn documented_ticks_are_current() {
         assert_documented(&row);
     }
 }
+
+/// A gap has no ticks, so that a long one takes no time.
+#[test]
+fn no_ticks_are_provided_in_a_gap() {
+    let later = |by: u64| history(&format!("{} start B {}", by + 40_000, by + 41_000));
+    let text = |by: u64| format!("{}# tracer: nop\n{}", half_idle(), later(by));
+    let [near, far] = [1_000_000, 100_000_000_000].map(|by| ticks(&text(by), &[1_000]));
+    for (near, far) in near.iter().zip(&far) {
+        assert_eq!((near.wakeups, near.device_writes), (far.wakeups, far.device_writes));
+        assert!(near.wakeups < 100, "{near:?}");
+    }
+}

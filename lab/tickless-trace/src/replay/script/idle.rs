@@ -9,14 +9,23 @@ use super::tick;
 use crate::read::{Event, Trace};
 use tickless_core::time::{CpuId, Ns};
 
-/// A time at which a CPU goes idle, or becomes busy again.
+/// A time at which a CPU goes idle or becomes busy again, or a gap of the trace begins or ends.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::replay) struct Turn {
     pub(in crate::replay) at: Ns,
     pub(in crate::replay) cpu: CpuId,
-    pub(in crate::replay) is_idle: bool,
-    /// How long the CPU is idle from `at` on, or was idle until `at`.
+    pub(in crate::replay) to: Turned,
+    /// How long the state from `at` on lasts, or the state until `at` lasted.
     pub(in crate::replay) lasts: Ns,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::replay) enum Turned {
+    Idle,
+    Busy,
+    /// Nothing is known of the CPU from here on.
+    Unseen,
+    Seen,
 }
 
 /// Returns when CPUs go idle and become busy, on the replay's clock, sorted by time. O(n log n).
@@ -25,15 +34,12 @@ pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Vec<Turn> {
     let Some(begins) = times.clone().next() else { return Vec::new() };
     let silent_max = Ns(Ns::from_duration(tick(trace).length()).0 * 3 / 2);
     let mut turns = Vec::new();
-    let mut idle = |cpu, from: Ns, to: Ns| {
+    let mut add = |cpu, from: Ns, to: Ns, states: [Turned; 2]| {
         let lasts = to.since(from);
-        turns.extend([(from, true), (to, false)].map(|(at, is_idle)| Turn {
-            at,
-            cpu,
-            is_idle,
-            lasts,
-        }));
+        let turn = |(at, to)| Turn { at, cpu, to, lasts };
+        turns.extend([(from, states[0]), (to, states[1])].map(turn));
     };
+    const IDLE: [Turned; 2] = [Turned::Idle, Turned::Busy];
     // For each CPU, the time of its last record, and since when it is idle.
     let mut cpus: Vec<(Ns, Option<Ns>)> = vec![(begins, None); usize::from(trace.cpus)];
     let mut ends = begins;
@@ -43,8 +49,9 @@ pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Vec<Turn> {
         for gap in gaps(place) {
             let [from, to] = [gap.from, gap.to].map(|at| clocks.replay_time(at));
             if let Some(since) = cpus[gap.cpu.index()].1 {
-                idle(gap.cpu, since, from);
+                add(gap.cpu, since, from, IDLE);
             }
+            add(gap.cpu, from, to, [Turned::Unseen, Turned::Seen]);
             cpus[gap.cpu.index()] = (to, None);
         }
         let Some((last, since)) = cpus.get_mut(record.cpu.index()) else { continue };
@@ -59,12 +66,12 @@ pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Vec<Turn> {
         if is_idle {
             since.get_or_insert(at);
         } else if let Some(from) = since.take() {
-            idle(record.cpu, from, at);
+            add(record.cpu, from, at, IDLE);
         }
     }
     for (cpu, (last, since)) in (0..).map(CpuId).zip(cpus) {
         if let Some(from) = since.or((ends.since(last) > silent_max).then_some(last)) {
-            idle(cpu, from, ends);
+            add(cpu, from, ends, IDLE);
         }
     }
     turns.sort_by_key(|turn| turn.at);
