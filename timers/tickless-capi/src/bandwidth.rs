@@ -142,7 +142,7 @@ handles! {
 
 fn acquire_status(error: AcquireError) -> Status {
     let status = match error {
-        AcquireError::Empty => Status::Empty,
+        AcquireError::Empty | AcquireError::QueueFull => Status::Empty,
         AcquireError::NeverEnough { .. } => Status::OutOfRange,
         AcquireError::TimedOut => Status::TimedOut,
         _ => Status::Shut,

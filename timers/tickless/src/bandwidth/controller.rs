@@ -45,6 +45,7 @@ pub(super) struct Controller {
     /// once, which would be a thundering herd.
     release: HrTimer,
     most: u64,
+    pub(super) waiting_max: usize,
     permits: OwnLine<Permits<AtomicU64>>,
     state: OfProcess<Mutex<State>>,
 }
@@ -144,6 +145,7 @@ impl Controller {
                     }
                 }),
                 most: plan.settings.most(),
+                waiting_max: plan.waiting_max,
                 permits: OwnLine(Permits::closed()),
                 state: OfProcess::new(Mutex::new(State {
                     group,

@@ -57,6 +57,9 @@ pub enum AcquireError {
     /// The timers have ended, or belong to the parent of a fork, so nothing refills the permits or
     /// the quota of CPU time. Start new timers.
     NoTimers,
+    /// As many callers wait as [`waiting_max`](BandwidthBuilder::<Limiter>::waiting_max) allows.
+    /// Nothing was taken. Refuse the work that needs the permits, or try again later.
+    QueueFull,
     /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
     /// The limiter has been [closed](Limiter::close). Nothing was taken.
@@ -73,6 +76,7 @@ impl fmt::Display for AcquireError {
             AcquireError::NoTimers => {
                 f.write_str("nothing refills this quota in this process; start new timers")
             }
+            AcquireError::QueueFull => f.write_str("too many callers wait; refuse this one"),
             AcquireError::TimedOut => {
                 f.write_str("the permits were not available in time; wait longer")
             }
@@ -107,6 +111,17 @@ impl BandwidthBuilder<Limiter> {
     /// periods; 0 by default.
     pub fn extra(mut self, extra: u64) -> Self {
         self.plan.settings.extra = extra;
+        self
+    }
+
+    /// Limits how many callers wait for permits; by default, there is no limit. A call that would
+    /// wait beyond that fails with [`AcquireError::QueueFull`], so the queue of an overloaded
+    /// server does not grow. The check and the entry into the queue are one step under the
+    /// limiter's lock: concurrent calls never exceed the limit. A keyed limiter has this limit for
+    /// each key. Tasks whose permits
+    /// have come no longer count, even before they are polled.
+    pub fn waiting_max(mut self, callers: usize) -> Self {
+        self.plan.waiting_max = callers;
         self
     }
 
@@ -162,8 +177,9 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`NeverEnough`](AcquireError::NeverEnough) and [`NoTimers`](AcquireError::NoTimers), both
-    /// without waiting; [`Closed`](AcquireError::Closed) as soon as the limiter is closed.
+    /// [`NeverEnough`](AcquireError::NeverEnough), [`QueueFull`](AcquireError::QueueFull) and
+    /// [`NoTimers`](AcquireError::NoTimers), without waiting; [`Closed`](AcquireError::Closed) as
+    /// soon as the limiter is closed.
     pub fn blocking_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         self.block(permits, None)
     }
@@ -306,6 +322,10 @@ impl Acquire {
             return Poll::Ready(Err(AcquireError::Closed));
         }
         let took = state.group.try_take(self.permits);
+        if took == Ok(false) && state.group.waiting() >= self.controller.waiting_max {
+            self.controller.finish(state, now);
+            return Poll::Ready(Err(AcquireError::QueueFull));
+        }
         if took == Ok(false) {
             // Too few permits, or other callers wait: queue a new member for this request.
             let id = state.group.join();

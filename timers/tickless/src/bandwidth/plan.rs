@@ -64,6 +64,8 @@ pub(super) struct Plan {
     pub(super) settings: Settings,
     pub(super) phase: Phase,
     pub(super) slack: Option<Duration>,
+    /// The most callers that a limiter lets wait.
+    pub(super) waiting_max: usize,
 }
 
 impl Plan {
@@ -73,7 +75,7 @@ impl Plan {
         let gap = Ns::from_ms(1).min(Ns(period.0 / 64)).to_duration();
         let release = Release { batch, gap };
         let settings = Settings { quota, period, extra: 0, slice, release };
-        Plan { settings, phase: Phase::Spread, slack: None }
+        Plan { settings, phase: Phase::Spread, slack: None, waiting_max: usize::MAX }
     }
 }
 

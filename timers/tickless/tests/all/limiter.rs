@@ -1,7 +1,7 @@
 //! Permits taken without a lock, by blocking threads, and by key.
 
 use crate::support::woken::{poll, woken};
-use crate::support::{MS, Rng, rounds, seed, shared_count, wait_until};
+use crate::support::{HOUR, MS, Rng, rounds, seed, shared_count, wait_until};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -95,6 +95,37 @@ fn threads_never_get_more_than_the_quota() {
     let counts = limiter.counts();
     assert_eq!(counts.used, u128::from(taken), "{counts:?}");
     assert!(counts.throttled > 0 && limiter.waiting() == 0, "{counts:?}");
+}
+
+/// Goal: no more callers wait than the limit allows, however many come at once.
+#[test]
+fn the_queue_has_its_limit() {
+    let timers = Timers::process().unwrap();
+    let limiter = timers.limiter(1, HOUR).waiting_max(3).start().unwrap();
+    let (refused, most) = (AtomicU64::new(0), AtomicU64::new(0));
+    limiter.try_acquire(1).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..rounds(2_000) {
+                    let mut tasks = [1; 4].map(|permits| Box::pin(limiter.acquire(permits)));
+                    for task in &mut tasks {
+                        let full = Poll::Ready(Err(AcquireError::QueueFull));
+                        let found = poll(task.as_mut(), Waker::noop());
+                        assert!(found == full || found.is_pending(), "{found:?}");
+                        refused.fetch_add(u64::from(found == full), Ordering::Relaxed);
+                    }
+                    most.fetch_max(limiter.waiting() as u64, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(most.into_inner() <= 3 && limiter.waiting() == 0);
+    let none = timers.limiter(1, HOUR).waiting_max(0).keyed::<String>().unwrap();
+    let limiter = none.limiter("key").unwrap();
+    limiter.blocking_acquire(1).unwrap();
+    assert_eq!(limiter.blocking_acquire(1), Err(AcquireError::QueueFull));
+    assert!(refused.into_inner() > 0);
 }
 
 #[test]
