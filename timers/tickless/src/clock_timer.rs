@@ -420,6 +420,7 @@ mod tests {
     /// Goal: an hour of suspend, in which the counter goes on, counts on boottime only, also if the
     /// wall clock is set in the same moment (H5).
     #[test]
+    #[cfg(linux_platform)]
     #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
     fn a_suspend_counts_on_boottime_only() {
         let timers = Timers::builder().bases(1).start().expect("one driver can be started");

@@ -16,9 +16,9 @@ pub mod chance;
 pub mod clock;
 pub mod clock_error;
 mod comparison;
-#[cfg(linux_platform)]
 pub mod coop;
 mod counter;
+#[cfg(linux_platform)]
 pub mod cpu;
 pub mod device;
 #[cfg(linux_platform)]
