@@ -295,8 +295,8 @@ impl HostClock {
 
 #[cfg(test)]
 impl HostClock {
-    #[cfg(linux_platform)]
     /// Makes the clock find that the counter went on for a long time, in which the system stood.
+    #[cfg(linux_platform)]
     pub fn suspend(&self) {
         let mut discipline = self.try_discipline().expect("no other thread reads the clock");
         let from = compare();
