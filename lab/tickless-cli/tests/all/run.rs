@@ -110,7 +110,7 @@ pub fn signal(pid: u32, signal: &str) {
 /// then, and its work has not ended.
 pub fn interrupted(line: &str) -> Ended {
     let child = program(line).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(1_500));
     signal(child.id(), "-INT");
     child.wait_with_output().unwrap().into()
 }
