@@ -2,11 +2,10 @@
 
 use crate::command::Failure;
 use flate2::{Compression, write::GzEncoder};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
-use tickless_lab::output;
+use tickless_lab::output::Target;
 use tickless_trace::record::RecordError;
 
 #[derive(Debug)]
@@ -15,28 +14,12 @@ pub(crate) struct Output {
     target: Target,
 }
 
-#[derive(Debug)]
-enum Target {
-    /// Gets its name when it is complete, so a full disk or a kill leaves what was there before.
-    Complete(NamedTempFile),
-    /// A pipe or a device.
-    Stream(File),
-}
-
 impl Output {
     /// Opens the file before the recording begins, to report early if it cannot be written. Without
     /// [`replace`](Self::replace), nothing changes.
     pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
-        let failed = |error| Failure::file(path, error);
-        let is_stream = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-        if is_stream {
-            let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-            return Ok(Output { path: path.into(), target: Target::Stream(file) });
-        }
-        // The file that a link leads to is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.into());
-        let file = output::temporary(output::parent(&path)).map_err(failed)?;
-        Ok(Output { path, target: Target::Complete(file) })
+        let target = Target::open(path).map_err(|error| Failure::file(path, error))?;
+        Ok(Output { path: path.into(), target })
     }
 
     pub(crate) fn replace(
@@ -63,20 +46,11 @@ impl Output {
         write: impl FnOnce(&File) -> Result<(), RecordError>,
     ) -> Result<(), Failure> {
         let Output { path, target } = self;
-        let file = match &target {
-            Target::Complete(file) => file.as_file(),
-            Target::Stream(file) => file,
-        };
-        write(file).map_err(|error| match error {
+        write(target.file()).map_err(|error| match error {
             RecordError::Output(error) => Failure::file(&path, error),
             other => other.into(),
         })?;
-        match target {
-            Target::Complete(file) => {
-                output::persist(file, &path).map_err(|error| Failure::file(&path, error))
-            }
-            Target::Stream(_) => Ok(()),
-        }
+        target.finish().map_err(|error| Failure::file(&path, error))
     }
 }
 
