@@ -276,6 +276,10 @@ fn every_start_fires_or_is_cancelled() {
                 _ => timer.cancel(),
             };
             cancelled += u64::from(found == Cancel::Pending);
+            // A start during the callback could be cancelled by a call that returns `Running`.
+            if found == Cancel::Running {
+                assert_ne!(timer.cancel_sync(), Ok(Cancel::Pending));
+            }
         }
         done.store(true, Ordering::Relaxed);
     });
