@@ -32,12 +32,12 @@ fn an_interval_outlives_its_runtime() {
             ticks
         });
         drop(runtime);
-        pollster::block_on(ticks.tick());
+        // Before the pending tick, at which the next period begins.
         let begin = Instant::now();
-        for _ in 0..3 {
-            pollster::block_on(ticks.tick());
-        }
+        pollster::block_on(ticks.tick());
+        let due = [(); 3].map(|()| pollster::block_on(ticks.tick()));
         assert!(begin.elapsed() >= ms(30), "{:?}", begin.elapsed());
+        assert_eq!([due[1] - due[0], due[2] - due[1]], [ms(10); 2]);
         ticks.reset();
         pollster::block_on(ticks.tick());
         assert!(begin.elapsed() >= ms(40), "{:?}", begin.elapsed());
