@@ -11,7 +11,7 @@
 repository=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CARGO_TARGET_DIR=$repository/adapters/target/frameworks
+export CARGO_TARGET_DIR=$repository/timers/adapters/target/frameworks
 
 # run_suite NAME FOLDER ARGUMENTS...: runs the tests, and lists those that passed in $work/NAME.
 run_suite() {
@@ -160,7 +160,7 @@ hyper = { path = "." }
 TOML
 replace "$hyper/Cargo.toml" '[dev-dependencies]' "[dev-dependencies]
 tickless = { path = \"$repository/timers/tickless\", features = [\"tokio-time\"] }
-tickless-hyper = { path = \"$repository/adapters/tickless-hyper\" }"
+tickless-hyper = { path = \"$repository/timers/adapters/tickless-hyper\" }"
 run_suite hyper-theirs "$hyper" --features full --tests -- --include-ignored
 ours=$hyper/tests/support/tickless.rs
 cat >"$ours" <<'RUST'

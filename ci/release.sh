@@ -121,7 +121,7 @@ archive "$library"
 rm -rf "$tools/build"
 mkdir "$out/sbom"
 tar -xzf "$out/tickless-$version.tar.gz" -C "$work"
-for manifest in lab/tickless-cli timers/tickless-capi python; do
+for manifest in lab/tickless-cli timers/tickless-capi lab/python; do
   manifest=$work/tickless-$version/$manifest
   "$tools/bin/cargo-cyclonedx" cyclonedx -q --manifest-path "$manifest/Cargo.toml" --format json \
     --target "$host" --all-features --no-build-deps
