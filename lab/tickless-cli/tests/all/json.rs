@@ -1,7 +1,7 @@
 //! The JSON of every command against `docs/book/src/json.md`: each key that is printed is on the
 //! page with its type, and each key on the page is printed.
 
-use crate::run::{fails, file, fits, json, page, prints, tickless};
+use crate::run::{fails, file, fits, json, page, prints, program, tickless};
 use crate::study::quick;
 use crate::support::{sample_text, text_without, twice};
 use serde_json::{Value, json};
@@ -93,16 +93,17 @@ fn studies_print_what_is_documented() {
     compare("study", &studies.map(study));
 }
 
-/// Method: callbacks and processes, with both kinds of null.
+/// Method: callbacks and processes, with both kinds of null, while a process has timers with a
+/// period.
 #[test]
 fn top_prints_what_is_documented() {
     let Some(_) = crate::live::tracefs() else { return };
-    let sleeper = std::thread::spawn(|| {
-        (0..1_500).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
-    });
+    let mut periodic = program("latency -q --sleeper timerfd -i 5000 -D 1h").spawn().unwrap();
     let line = "top --once -i 500ms";
-    compare("top", &[json(line), json(&format!("{line} -c"))]);
-    sleeper.join().unwrap();
+    let documents = [json(line), json(&format!("{line} -c"))];
+    periodic.kill().unwrap();
+    let _ = periodic.wait().unwrap();
+    compare("top", &documents);
 }
 
 #[test]
