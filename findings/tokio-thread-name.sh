@@ -3,20 +3,8 @@
 # that one exists: the first closure of `spawn_blocking` runs it in the caller. `on_thread_park` is
 # not called for a thread that waits in `Handle::block_on`, although it parks.
 # Guessed before the run: the name is asked for in the new thread; every park is reported.
-set -euo pipefail
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/src"
-cat >"$work/Cargo.toml" <<'TOML'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2024"
-[dependencies]
-tokio = { version = "=1.54.1", features = ["rt-multi-thread", "time"] }
-[workspace]
-TOML
-cat >"$work/src/main.rs" <<'RUST'
+. "$(dirname "$0")/lib.sh"
+rust 'tokio = { version = "=1.54.1", features = ["rt-multi-thread", "time"] }' <<'RUST'
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{ThreadId, current};
@@ -48,9 +36,7 @@ fn main() {
     println!("parks reported in Handle::block_on: {}", PARKS_HERE.load(Ordering::Relaxed));
 }
 RUST
-cargo run -q --manifest-path "$work/Cargo.toml" >"$work/seen"
-cat "$work/seen"
-diff "$work/seen" - <<'SEEN'
+seen <<'SEEN'
 names asked for by the caller: true
 one more for the blocking thread: true
 parks reported in Handle::block_on: 0

@@ -1,0 +1,49 @@
+# What the scripts of this folder share: a temporary folder, and programs made of pinned packages.
+# No code of this repository is built or run. Sourced, never run.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/src"
+
+# rust DEPENDENCY...: runs the program on standard input, with lines for Cargo.toml.
+rust() {
+  {
+    printf '[package]\nname = "finding"\nversion = "0.0.0"\nedition = "2024"\n'
+    printf '[workspace]\n[dependencies]\n'
+    printf '%s\n' "$@"
+  } >"$work/Cargo.toml"
+  cat >"$work/src/main.rs"
+  CARGO_TARGET_DIR=$work/target cargo run -q --manifest-path "$work/Cargo.toml" >"$work/seen"
+}
+
+# python REQUIREMENT...: runs the program on standard input.
+python() {
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/pip" install -q --disable-pip-version-check "$@"
+  "$work/venv/bin/python" - >"$work/seen"
+}
+
+# golang MODULE@VERSION...: runs the program on standard input.
+golang() {
+  cat >"$work/src/main.go"
+  (
+    cd "$work/src" && go mod init -q finding 2>/dev/null || go mod init finding 2>/dev/null
+    go get "$@" 2>/dev/null && go run . >"$work/seen"
+  )
+}
+
+# debian PACKAGE=VERSION...: unpacks packages, and lets programs find their libraries.
+debian() {
+  local root=$work/root package
+  mkdir -p "$root" "$work/deb" && chmod 755 "$work" "$work/deb"
+  (cd "$work/deb" && apt-get download -qq "$@" 2>"$work/errors") ||
+    { cat "$work/errors" >&2 && return 1; }
+  for package in "$work"/deb/*.deb; do dpkg -x "$package" "$root"; done
+  export LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu PATH=$root/usr/bin:$PATH
+}
+
+# Compares what was seen with standard input.
+seen() {
+  cat "$work/seen"
+  diff "$work/seen" -
+}
