@@ -12,20 +12,29 @@ pub enum Context {
     SoftIrq,
     /// A hardware interrupt, or a non-maskable one.
     HardIrq,
+    /// A hardware interrupt that has asked for another task, in code that can be preempted: at the
+    /// interrupt's end the scheduler runs.
+    HardIrqThenSchedule,
 }
 
 impl Context {
     /// Returns whether the event occurred in a hardware interrupt; `None` where not recorded.
     pub fn in_hard_irq(self) -> Option<bool> {
-        (self != Context::NotRecorded).then_some(self == Context::HardIrq)
+        let is_hard = matches!(self, Context::HardIrq | Context::HardIrqThenSchedule);
+        (self != Context::NotRecorded).then_some(is_hard)
     }
 
-    /// Reads the flags of a record, in the kernel's bits.
-    pub(super) fn from_flags(flags: u64) -> Context {
-        const SOFTIRQ: u64 = 0x10;
-        const HARDIRQ: u64 = 0x08;
-        const NMI: u64 = 0x40;
+    /// Reads the flags of a record, in the kernel's bits, and its preemption depth.
+    pub(super) fn from_flags(flags: u8, depth: u8) -> Context {
+        const NEED_RESCHED: u8 = 0x04;
+        const HARDIRQ: u8 = 0x08;
+        const SOFTIRQ: u8 = 0x10;
+        const NMI: u8 = 0x40;
+        const THEN_SCHEDULE: u8 = HARDIRQ | NEED_RESCHED;
         match flags {
+            flags if flags & (THEN_SCHEDULE | SOFTIRQ | NMI) == THEN_SCHEDULE && depth == 0 => {
+                Context::HardIrqThenSchedule
+            }
             flags if flags & (HARDIRQ | NMI) != 0 => Context::HardIrq,
             flags if flags & SOFTIRQ != 0 => Context::SoftIrq,
             _ => Context::Task,
@@ -38,6 +47,10 @@ impl Context {
         match column.get(2) {
             Some(b'.') => Context::Task,
             Some(b's') => Context::SoftIrq,
+            // Capital letters and `n`, `b` ask for another task now, `l` and `p` do not.
+            Some(b'h') if matches!(column, [_, b'N' | b'B' | b'n' | b'b', _, b'.', ..]) => {
+                Context::HardIrqThenSchedule
+            }
             // `H` is a hardware interrupt in a softirq; `z` and `Z` are non-maskable interrupts.
             Some(b'h' | b'H' | b'z' | b'Z') => Context::HardIrq,
             _ => Context::NotRecorded,

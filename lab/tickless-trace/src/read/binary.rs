@@ -118,7 +118,7 @@ impl Reader {
             return Some(());
         };
         let pid = u32::from_le_bytes(record.get(4..8)?.try_into().ok()?);
-        let context = Context::from_flags((*record.get(2)?).into());
+        let context = Context::from_flags(*record.get(2)?, *record.get(3)? & 0xf);
         let event =
             Event::read(&mut Reading::of_record(kind, format, record, cpu, &mut self.names));
         let event = match event {

@@ -171,6 +171,9 @@ mod tests {
         for (flags, context) in [
             ("d.h1.", Context::HardIrq),
             ("dNh11", Context::HardIrq),
+            ("dBh..", Context::HardIrqThenSchedule),
+            ("dNH..", Context::HardIrq),
+            ("dlh..", Context::HardIrq),
             ("d.H1.", Context::HardIrq),
             ("b.s1.", Context::SoftIrq),
             (".....", Context::Task),

@@ -123,6 +123,9 @@ struct Seen {
     /// For each CPU, its device's counts from inferred operations (those without a record).
     inferred: Vec<DeviceCounts>,
     idle_wakeups: u64,
+    spurious_wakeups: u64,
+    /// Whether a timer for which devices are programmed has fired in the current event.
+    has_fired: bool,
 }
 
 impl<'s> Engine<'s> {
@@ -218,10 +221,21 @@ impl<'s> Engine<'s> {
         Some(Window::at(length.start(length.floor(self.platform().now()) + 1)))
     }
 
-    /// Begins an interrupt; on an idle CPU it counts as a wakeup.
-    fn begin_interrupt(&self, cpu: CpuId) {
+    /// Performs an interrupt, in which `callback` decides about each timer that fires. On an idle
+    /// CPU it counts as a wakeup. It is spurious if it fires no timer for which devices are
+    /// programmed: a wheel timer fires in the next event after the end of its tick, whatever the
+    /// event is for.
+    fn interrupt(
+        &self,
+        cpu: CpuId,
+        callback: impl FnMut(&Firing<ReplayPlatform>) -> CallbackResult,
+    ) {
         self.platform().deliver(cpu);
-        self.seen.borrow_mut().idle_wakeups += u64::from(self.is_idle[cpu.index()]);
+        self.seen.borrow_mut().has_fired = false;
+        self.bases.expire(cpu, callback);
+        let mut seen = self.seen.borrow_mut();
+        seen.idle_wakeups += u64::from(self.is_idle[cpu.index()]);
+        seen.spurious_wakeups += u64::from(!seen.has_fired);
     }
 
     /// Delivers the simulated devices' events due before `until`, except recorded interrupts.
@@ -233,8 +247,7 @@ impl<'s> Engine<'s> {
                 continue;
             }
             self.platform().go(due, cpu);
-            self.begin_interrupt(cpu);
-            self.bases.expire(cpu, |firing| self.fired(firing));
+            self.interrupt(cpu, |firing| self.fired(firing));
             self.bases.settle_device(cpu);
         }
     }
@@ -267,8 +280,7 @@ impl<'s> Engine<'s> {
         let all = self.script.ops(item);
         let mut ops: Vec<Option<Op>> = all.iter().copied().map(Some).collect();
         let mut callbacks = callbacks(all);
-        self.begin_interrupt(item.cpu);
-        self.bases.expire(item.cpu, |firing| {
+        self.interrupt(item.cpu, |firing| {
             let mut result = self.fired(firing);
             let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
             for op in &mut ops[part] {
@@ -352,12 +364,14 @@ impl<'s> Engine<'s> {
     fn fired(&self, firing: &Firing<ReplayPlatform>) -> CallbackResult {
         let mut seen = self.seen.borrow_mut();
         let number = firing.task as usize;
-        if number >= self.script.families.len() {
+        let family = self.script.families.get(number).copied();
+        seen.has_fired |= family != Some(Family::Wheel) || self.script.wheel == WheelEvents::Device;
+        let Some(family) = family else {
             return self.next_tick().map_or(CallbackResult::Done, CallbackResult::Restart);
-        }
+        };
         seen.early += u64::from(firing.now < firing.window.soft);
         if !std::mem::take(&mut seen.guessed[number]) {
-            seen.late.record(self.script.families[number], firing.now.since(firing.window.hard));
+            seen.late.record(family, firing.now.since(firing.window.hard));
         }
         CallbackResult::Done
     }
@@ -375,7 +389,8 @@ impl<'s> Engine<'s> {
         let after = self.devices();
         let views = (0..).map(CpuId).take(after.len()).filter_map(|cpu| self.bases.view(cpu));
         let expirations = views.map(|view| view.counts.fired).sum();
-        let Seen { early, late, inferred, idle_wakeups, .. } = self.seen.into_inner();
+        let Seen { early, late, inferred, idle_wakeups, spurious_wakeups, .. } =
+            self.seen.into_inner();
         let per_cpu = (after.iter().zip(before).zip(&inferred))
             .map(|((after, before), inferred)| after.since(*before).since(*inferred));
         let device = per_cpu.fold(DeviceCounts::default(), DeviceCounts::plus);
@@ -385,7 +400,7 @@ impl<'s> Engine<'s> {
             inferred_writes: inferred.iter().map(|inferred| inferred.writes).sum(),
             wakeups: device.events,
             expirations,
-            spurious_wakeups: device.spurious,
+            spurious_wakeups,
             early,
             lateness_ns: late.of_all().unwrap_or_default(),
             wheel_lateness_ns: late.of(Family::Wheel),

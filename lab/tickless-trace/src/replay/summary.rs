@@ -6,7 +6,7 @@ use super::overlap::{self, Overlap};
 use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
 use super::ticks::TickResult;
-use crate::read::{Event, EventKind, Family, Record, Trace};
+use crate::read::{Event, EventKind, Family, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -136,22 +136,28 @@ fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Poli
     })
 }
 
-/// Returns how many timer interrupts expired no timer; `None` if the trace does not show this.
+/// Returns how many timer interrupts expired no timer; `None` if the trace does not show this. The
+/// callbacks of soft timers, under `PREEMPT_RT` of nearly all, run after the interrupt.
 fn spurious(trace: &Trace) -> Option<u64> {
     let needed = [EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
     if needed.iter().any(|kind| trace.count(*kind) == 0) {
         return None;
     }
     let mut spurious = 0;
-    // For each CPU, whether its current interrupt has expired nothing so far.
-    let mut is_empty: HashMap<CpuId, bool> = HashMap::new();
-    let kinds = [needed[0], needed[1], EventKind::LocalTimerEntry];
-    let is_meant = |record: &&Record| kinds.contains(&record.event.kind());
-    for record in trace.records.iter().filter(is_meant) {
-        let is_entry = record.event == Event::LocalTimerEntry;
-        let was_empty = is_empty.insert(record.cpu, is_entry) == Some(true);
-        if record.event == Event::LocalTimerExit {
-            spurious += u64::from(was_empty);
+    // For each CPU: whether its latest interrupt has expired nothing so far, and is over.
+    let mut latest: HashMap<CpuId, (bool, bool)> = HashMap::new();
+    for record in &trace.records {
+        let (is_empty, is_over) = latest.entry(record.cpu).or_insert((false, false));
+        match record.event {
+            Event::LocalTimerEntry => (*is_empty, *is_over) = (true, false),
+            Event::LocalTimerExit => {
+                spurious += u64::from(*is_empty);
+                *is_over = true;
+            }
+            Event::HrtimerExpireEntry { .. } => {
+                spurious -= u64::from(std::mem::take(is_empty) && *is_over);
+            }
+            _ => {}
         }
     }
     Some(spurious)

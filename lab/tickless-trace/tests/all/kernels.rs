@@ -8,16 +8,18 @@ use tickless_trace::replay::{Inference, Measure, ReplayPolicy, summarise};
 type Row = (&'static str, [u64; 2], [u64; 2], u64);
 
 #[rustfmt::skip]
-const KERNELS: [Row; 9] = [
+const KERNELS: [Row; 11] = [
+    ("6.12-idle", [83, 83], [8, 8], 83),
     ("6.12-periodic", [1170, 1184], [0, 0], 1184),
     ("6.12-hack2x5", [497, 497], [0, 0], 497),
+    ("6.12rt-past", [406, 406], [0, 0], 406),
     ("7.2-idle", [418, 418], [4, 4], 418),
     ("7.2-periodic", [1146, 1146], [1, 1], 1146),
-    ("7.2-past", [28, 28], [2, 2], 27),
+    ("7.2-past", [28, 28], [2, 2], 28),
     ("7.2-ping00-other", [170, 170], [0, 0], 170),
-    ("7.2-hack2x5", [2481, 2480], [674, 674], 2844),
-    ("7.2-tool-rec", [1501, 1514], [233, 235], 1721),
-    ("7.2-tool-late", [1317, 1335], [255, 255], 1621),
+    ("7.2-hack2x5", [2481, 2480], [674, 674], 2426),
+    ("7.2-tool-rec", [1501, 1514], [233, 235], 1668),
+    ("7.2-tool-late", [1317, 1335], [255, 255], 1498),
 ];
 
 /// Returns a recording's text. In those of 6.12, the probe on the device's write takes the place of

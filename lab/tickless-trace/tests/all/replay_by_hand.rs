@@ -348,16 +348,23 @@ fn a_lazy_slice_timer_leaves_the_device_alone() {
 }
 
 /// A at 100: w(100); B at 900. The interrupt fires A: its end writes w(900), and the start of A at
-/// 400 w(400). A deferred rearm is one write for both, if the scheduler starts a slice right after
-/// the interrupt. A start by a task is a write of its own: w(900), w(400).
+/// 400 w(400). A deferred rearm is one write for both, if the interrupt's end calls the scheduler,
+/// which starts a slice: if the interrupt asks for it (`B`) in code that can be preempted (`.`). A
+/// start by a task is a write of its own: w(900), w(400).
 #[test]
 fn a_deferred_rearm_is_one_write() {
     let after =
         |steps: &str| history(&format!("10 start A 100; 15 start B 900; 101 interrupt A; {steps}"));
     let writes = |text: &str| additions(text, |result| result.device_writes);
-    let slice = |steps: &str| after(steps).replace("aa function=f", "aa function=hrtick");
-    assert_eq!(writes(&slice("110 start A 400; 150 end")), [3, 3, 2, 2]);
-    assert_eq!(writes(&slice("300 start A 400; 350 end")), [3, 3, 3, 3]);
+    let slice = |flags: &str| {
+        let text = after("110 start A 400; 150 end").replace("aa function=f", "aa function=hrtick");
+        let exit = "  0.000104: local_timer_exit";
+        writes(&text.replace(&format!("d.h1.{exit}"), &format!("{flags}{exit}")))
+    };
+    assert_eq!(slice("dBh.."), [3, 3, 2, 2]);
+    for flags in ["d.h..", "dBh1.", "dlh..", "dBH.."] {
+        assert_eq!(slice(flags), [3, 3, 3, 3], "{flags}");
+    }
     assert_eq!(writes(&after("110 start A 400; 150 end")), [3, 3, 3, 3]);
     let fired = additions(&after("110 start A 400; 450 end"), |result| result.expirations);
     assert_eq!(fired, [2; 4]);

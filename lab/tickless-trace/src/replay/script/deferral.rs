@@ -1,17 +1,15 @@
 //! Finds when the device is programmed that a timer interrupt has left alone.
 //!
-//! Linux since 7.1 records this as `hrtimer_rearm` with `deferred=1`. In other traces it is found
-//! as follows. The kernel programs the device at the end of the interrupt, or in the scheduler,
-//! once that has started the timer of the next task's time slice. So it is right after such a
-//! start, if that is what the CPU has recorded next; otherwise, at the end of the interrupt.
+//! Linux since 7.1 records this as `hrtimer_rearm` with `deferred=1`. In other traces it is at the
+//! end of the interrupt. If the interrupt has asked for another task, and has not interrupted code
+//! that cannot be preempted, it is in the scheduler instead: after the switch to that task and the
+//! start of its time slice's timer. The flags of `local_timer_exit` tell which; without flags, the
+//! next record of the CPU does.
 
 use super::writer::Writer;
 use super::{ItemKind, Op};
 use crate::read::{Event, Record};
 use tickless_core::time::{CpuId, Ns};
-
-/// The scheduler runs this soon after an interrupt that makes a task wait.
-const SCHEDULES_MAX: Ns = Ns::from_us(100);
 
 pub(super) fn is_deferred(event: &Event) -> bool {
     matches!(event, Event::HrtimerRearm { is_deferred: Some(true), .. })
@@ -24,7 +22,7 @@ impl Writer {
         if is_it {
             self.leave(record.cpu);
         }
-        let is_after = !is_it && !self.has_deferred && !self.is_covered(record, at);
+        let is_after = !is_it && !self.has_deferred && !self.is_of_scheduler(record);
         let cpu = &mut self.cpus[record.cpu.index()];
         if let Some(covered) = cpu.deferral.as_mut().filter(|_| !is_after) {
             *covered = (at, self.place);
@@ -34,9 +32,10 @@ impl Writer {
         }
     }
 
-    /// Returns whether the device is programmed only after the operation of this record.
-    fn is_covered(&self, record: &Record, at: Ns) -> bool {
-        let is_slice = match record.event {
+    /// Returns whether this record is of the scheduler, which the interrupt's end has called.
+    fn is_of_scheduler(&self, record: &Record) -> bool {
+        let is_of_scheduler = match record.event {
+            Event::SchedSwitch { .. } => true,
             Event::HrtimerStart { function, .. } => self.slice_function == Some(function),
             Event::HrtimerCancel { .. } => {
                 let timer = self.timers.of(self.place as usize);
@@ -44,8 +43,7 @@ impl Writer {
             }
             _ => false,
         };
-        let since = self.cpus[record.cpu.index()].last_interrupt;
-        is_slice && at.since(since) <= SCHEDULES_MAX
+        is_of_scheduler && self.cpus[record.cpu.index()].schedules
     }
 
     pub(super) fn settle(&mut self, cpu: CpuId) {

@@ -63,6 +63,8 @@ pub(super) struct Cpu {
     /// If the device is yet to be programmed after the last interrupt: the last operation that the
     /// one write covers, at first the interrupt.
     pub(super) deferral: Option<Moment>,
+    /// Whether the scheduler runs at the end of the last interrupt, as far as it is recorded.
+    pub(super) schedules: bool,
     /// The time for which the kernel has programmed the device, if that is recorded.
     programmed: Option<Ns>,
     /// When the CPU's last gap ended.
@@ -154,7 +156,10 @@ impl Writer {
         self.follow_interrupt(record, at, None);
         match record.event {
             Event::LocalTimerEntry => self.enter(record.cpu, at, self.ends),
-            Event::LocalTimerExit => self.leave(record.cpu),
+            Event::LocalTimerExit => {
+                self.leave(record.cpu);
+                self.cpus[record.cpu.index()].schedules = record.context != Context::HardIrq;
+            }
             Event::HrtimerRearm { next, .. } => {
                 let next = self.clocks.convert(ClockId::Monotonic, next);
                 self.cpus[record.cpu.index()].programmed = next;
@@ -383,6 +388,7 @@ impl Writer {
     fn enter(&mut self, cpu: CpuId, at: Ns, ends: Ends) {
         self.leave(cpu);
         let state = &mut self.cpus[cpu.index()];
+        state.schedules = true;
         let due = state.programmed.take().unwrap_or(Ns::NEVER);
         state.interrupt = Some(Interrupt::new((at, self.place), due, ends));
     }
