@@ -85,8 +85,8 @@ impl Command for RecordArgs {
                  with -o, or events with -e",
             ));
         }
-        let groups = match self.events {
-            Some(Purpose::Quota) => Some(Watch::begin(self.cgroup.as_deref())?),
+        let mut groups = match self.events {
+            Some(Purpose::Quota) => Some(Watch::prepare(self.cgroup.as_deref())?),
             _ if self.cgroup.is_some() => {
                 return Err(Failure::usage("--cgroup belongs to --events quota"));
             }
@@ -106,6 +106,7 @@ impl Command for RecordArgs {
         }
         let options = Options { buffer_kb: self.buffer, more };
         let recording = prepare(tracefs, &options)?;
+        groups.iter_mut().for_each(Watch::start);
         recording.start()?;
         let start = Instant::now();
         let end = match self.command.as_slice() {
@@ -114,8 +115,9 @@ impl Command for RecordArgs {
         };
         let seconds = start.elapsed().as_secs_f64();
         recording.stop()?;
+        groups.iter_mut().for_each(Watch::stop);
         let statistics = recording.statistics();
-        let groups = groups.map(Watch::end).unwrap_or_default();
+        let groups = groups.map(Watch::seen).unwrap_or_default();
         for group in groups.iter().filter(|group| group.counters.is_none()) {
             complain(format_args!(
                 "{}: this control group was removed while it was recorded, so its counters are \

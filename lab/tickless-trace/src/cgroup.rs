@@ -185,8 +185,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to follow the group at `path`, or all groups that have a limit.
-    pub fn begin(path: Option<&Path>) -> Result<Watch, CgroupError> {
+    /// Finds the group at `path`, or all groups that have a limit. Counts from [`Watch::start`] on.
+    pub fn prepare(path: Option<&Path>) -> Result<Watch, CgroupError> {
         let roots = hierarchies()?;
         let groups = match path {
             Some(path) => vec![Cgroup::find(path, &roots)?],
@@ -196,22 +196,39 @@ impl Watch {
                 groups.filter(|group| group.limit().is_some()).collect()
             }
         };
-        let groups = groups.into_iter().map(|group| {
-            let before = group.counters().unwrap_or_default();
-            let (path, limit, threads) = (group.path.clone(), group.limit(), group.threads());
-            (group, Recorded { path, limit, counters: None, threads }, before)
-        });
-        Ok(Watch { groups: groups.collect() })
+        Ok(Watch::of(groups))
     }
 
-    /// Ends the watch. Returns what it has seen of each group. A removed group has no counters.
-    pub fn end(self) -> Vec<Recorded> {
-        let end = |(group, mut seen, before): (Cgroup, Recorded, Counters)| {
-            seen.counters = group.counters().map(|counters| counters.since(before));
+    fn of(groups: impl IntoIterator<Item = Cgroup>) -> Watch {
+        let groups = groups.into_iter().map(|group| {
+            let (path, limit, threads) = (group.path.clone(), group.limit(), group.threads());
+            (group, Recorded { path, limit, counters: None, threads }, Counters::default())
+        });
+        Watch { groups: groups.collect() }
+    }
+
+    /// Reads the counters. Call it right before the recording starts: the preparation of a
+    /// recording can take several periods.
+    pub fn start(&mut self) {
+        for (group, _, before) in &mut self.groups {
+            *before = group.counters().unwrap_or_default();
+        }
+    }
+
+    /// Reads the counters again. Call it right after the recording ends. A removed group has none.
+    pub fn stop(&mut self) {
+        for (group, seen, before) in &mut self.groups {
+            seen.counters = group.counters().map(|counters| counters.since(*before));
+        }
+    }
+
+    /// Returns what was seen of each group.
+    pub fn seen(self) -> Vec<Recorded> {
+        let seen = |(group, mut seen, _): (Cgroup, Recorded, Counters)| {
             seen.threads.extend(group.threads());
             seen
         };
-        self.groups.into_iter().map(end).collect()
+        self.groups.into_iter().map(seen).collect()
     }
 }
 
@@ -313,18 +330,24 @@ mod tests {
         assert!(refused("pod", &[]).contains("mount -t cgroup2"));
     }
 
+    /// Goal: the counters are those of the recording, not of its preparation; a group that was
+    /// removed has none.
     #[test]
-    fn a_removed_group_has_no_counters() {
-        let root = folder(&[
-            ("pod/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5\n"),
-            ("pod/tasks", "8\n"),
-        ]);
+    fn counters_are_of_the_recording() {
+        let stat =
+            |periods: u64| format!("nr_periods {periods}\nnr_throttled 4\nthrottled_usec 5\n");
+        let root = folder(&[("pod/cpu.stat", &stat(9)), ("pod/tasks", "8\n")]);
         let group = Cgroup::find(Path::new("pod"), &[root.path().into()]).unwrap();
-        let (path, counters) = (group.path.clone(), group.counters().unwrap());
-        let seen = Recorded { path, limit: None, counters: None, threads: group.threads() };
-        let watch = Watch { groups: vec![(group, seen, counters)] };
+        let mut watch = Watch::of([group]);
+        for periods in [20, 50] {
+            fs::write(root.path().join("pod/cpu.stat"), stat(periods)).unwrap();
+            if periods == 20 { watch.start() } else { watch.stop() }
+        }
+        let counters = watch.groups[0].1.counters;
+        assert_eq!(counters, Some(Counters { periods: 30, throttled: 0, stood_ns: 0 }));
         fs::remove_dir_all(root.path().join("pod")).unwrap();
-        let [seen] = &watch.end()[..] else { panic!("one group") };
+        watch.stop();
+        let [seen] = &watch.seen()[..] else { panic!("one group") };
         assert_eq!((seen.counters, &seen.threads), (None, &BTreeSet::from([8])));
     }
 
