@@ -2,6 +2,7 @@
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthBuilder, Plan};
+use crate::future::TimerSource;
 use crate::timers::Timers;
 use std::fmt;
 use std::future::Future;
@@ -11,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 use tickless_core::bandwidth::{AskError, BandwidthError, Counts, Grant, Group, MemberId, Take};
+use tickless_core::time::Ns;
 
 /// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.
 ///
@@ -60,6 +62,11 @@ pub enum AcquireError {
     /// As many callers wait as [`waiting_max`](BandwidthBuilder::<Limiter>::waiting_max) allows.
     /// Nothing was taken. Refuse the work that needs the permits, or try again later.
     QueueFull,
+    /// No permits are left, and the limiter refills them in real time, while the caller is on a
+    /// clock that the program moves: a virtual one, or that of a tokio runtime while it is paused.
+    /// Nothing was taken. Create the limiter there, with [`TimerSource::limiter`] of
+    /// `tokio_time::timers()`.
+    OtherClock,
     /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
     /// The limiter has been [closed](Limiter::close). Nothing was taken.
@@ -77,6 +84,10 @@ impl fmt::Display for AcquireError {
                 f.write_str("nothing refills this quota in this process; start new timers")
             }
             AcquireError::QueueFull => f.write_str("too many callers wait; refuse this one"),
+            AcquireError::OtherClock => f.write_str(
+                "the caller is on a virtual or paused clock, and this quota is refilled on the \
+                 system's; create it with tokio_time::timers().limiter(..)",
+            ),
             AcquireError::TimedOut => {
                 f.write_str("the permits were not available in time; wait longer")
             }
@@ -103,6 +114,16 @@ impl Timers {
     /// Creates a builder for a rate limit of `permits` per `period`.
     pub fn limiter(&self, permits: u64, period: Duration) -> BandwidthBuilder<Limiter> {
         BandwidthBuilder::new(self, Plan::new(permits, period, 1, BATCH))
+    }
+}
+
+impl TimerSource {
+    /// Creates a builder for a rate limit of `permits` per `period`, on the timers that futures
+    /// created by this caller use. `None` if the system refuses the threads of the process's
+    /// timers. A limiter on the timers of a tokio runtime fails with
+    /// [`NoTimers`](AcquireError::NoTimers) once the runtime has ended.
+    pub fn limiter(&self, permits: u64, period: Duration) -> Option<BandwidthBuilder<Limiter>> {
+        self.with_timers(|timers| timers.limiter(permits, period))
     }
 }
 
@@ -147,7 +168,7 @@ impl Limiter {
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.try_take(permits) {
             Take::Taken => Ok(()),
-            Take::Refused => Err(refusal(permits, self.controller.most())),
+            Take::Refused => Err(self.controller.refusal(permits)),
             Take::AskGroup => self.ask_group(permits),
         }
     }
@@ -158,7 +179,7 @@ impl Limiter {
     fn ask_group(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.take(permits) {
             Take::Taken => return Ok(()),
-            Take::Refused => return Err(refusal(permits, self.controller.most())),
+            Take::Refused => return Err(self.controller.refusal(permits)),
             Take::AskGroup => {}
         }
         let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
@@ -167,7 +188,7 @@ impl Limiter {
             true => Err(AcquireError::Closed),
         };
         self.controller.finish(state, now);
-        if took? { Ok(()) } else { Err(AcquireError::Empty) }
+        if took? { Ok(()) } else { Err(self.controller.refusal(permits)) }
     }
 
     /// Blocks the thread until the permits are available, and takes them. Threads and the tasks of
@@ -272,7 +293,7 @@ impl Limiter {
             true => Err(AcquireError::Closed),
         };
         self.controller.finish(state, now);
-        Ok(at?.since(now).to_duration())
+        until(at?, now, self.controller.timers())
     }
 
     /// Returns the limiter's counters. Takes the lock.
@@ -292,8 +313,27 @@ impl Limiter {
     }
 }
 
-pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
-    if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
+/// Returns why a request for so many permits cannot be granted now.
+pub(super) fn refusal(permits: u64, most: u64, timers: &Timers) -> AcquireError {
+    match permits {
+        _ if permits > most => AcquireError::NeverEnough { most },
+        _ if timers.are_on_another_clock() => AcquireError::OtherClock,
+        _ => AcquireError::Empty,
+    }
+}
+
+/// Returns how long it is until `at`, if the caller's clock is the one that `at` is on.
+pub(super) fn until(at: Ns, now: Ns, timers: &Timers) -> Result<Duration, AcquireError> {
+    match at.since(now).to_duration() {
+        wait if !wait.is_zero() && timers.are_on_another_clock() => Err(AcquireError::OtherClock),
+        wait => Ok(wait),
+    }
+}
+
+impl Controller {
+    fn refusal(&self, permits: u64) -> AcquireError {
+        refusal(permits, self.most(), self.timers())
+    }
 }
 
 struct Unpark(Thread);
@@ -322,9 +362,18 @@ impl Acquire {
             return Poll::Ready(Err(AcquireError::Closed));
         }
         let took = state.group.try_take(self.permits);
-        if took == Ok(false) && state.group.waiting() >= self.controller.waiting_max {
+        let refused = match took {
+            Ok(false) if self.controller.timers().are_on_another_clock() => {
+                Some(AcquireError::OtherClock)
+            }
+            Ok(false) if state.group.waiting() >= self.controller.waiting_max => {
+                Some(AcquireError::QueueFull)
+            }
+            _ => None,
+        };
+        if let Some(error) = refused {
             self.controller.finish(state, now);
-            return Poll::Ready(Err(AcquireError::QueueFull));
+            return Poll::Ready(Err(error));
         }
         if took == Ok(false) {
             // Too few permits, or other callers wait: queue a new member for this request.
