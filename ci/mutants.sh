@@ -29,6 +29,7 @@ fi
 status=0
 mutants --test-package tickless-core --output target/mutants -- \
   'timers/tickless-core/src/bandwidth/**/*.rs' \
+  timers/tickless-core/src/bases/{decide,device,expiry,expiry_thread,firing,pending,start}.rs \
   'timers/tickless-core/src/clock/*.rs' \
   'timers/tickless-core/src/queues/**/*.rs' \
   'timers/tickless-core/src/local/**/*.rs' \
@@ -37,7 +38,11 @@ mutants --test-package tickless-core --output target/mutants -- \
   timers/tickless-core/src/{histogram,local,periodic,phase,rearm,state}.rs || status=$?
 # Mutations of these files run the tests of their own crates.
 mutants --output target/mutants-tool -- \
-  timers/tickless/src/platform/wakeup.rs \
+  'timers/tickless/src/{stats,virtual_time}/*.rs' \
+  timers/tickless/src/{clock_timer,periodic,virtual_time}.rs \
+  timers/tickless/src/platform/{manual_clock,wakeup,watch,watcher}.rs \
+  timers/tickless/src/timer/{counters,frame,notes,waits,wakers}.rs \
+  timers/tickless-capi/src/{one_thread,sized,status}.rs \
   'lab/tickless-trace/src/**/*.rs' \
   'lab/tickless-lab/src/doctor/**/*.rs' \
   'lab/tickless-lab/src/studies/*/doctor.rs' \
