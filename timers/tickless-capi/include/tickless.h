@@ -102,51 +102,16 @@
 #define TICKLESS_ABI 1
 
 /*
- `policy`: cancelling the timer that is due next does not reprogram the driver thread, which then
- perhaps wakes once without a timer to fire.
- */
-#define TICKLESS_POLICY_LAZY 0
-
-/*
- `policy`: cancelling the timer that is due next reprograms the driver thread. A restart of that
- timer does so twice.
- */
-#define TICKLESS_POLICY_EAGER 1
-
-/*
- `policy`: cancelling the timer that is due next reprograms the driver thread. A restart of that
- timer does so at most once.
- */
-#define TICKLESS_POLICY_RESTART_AWARE 2
-
-/*
- `push_out`: pushing out a timeout (arming it for later) only writes to the timer, which moves to
+ `how`: pushing out a coarse timer (arming it for later) only writes to the timer, which moves to
  its new bucket in the timer wheel when its old bucket comes due.
  */
 #define TICKLESS_PUSH_OUT_LAZY 0
 
 /*
- `push_out`: pushing out a timeout (arming it for later) moves it to its new bucket in the timer
- wheel at once. Timeouts with equal deadlines then fire in the order of their arming.
+ `how`: pushing out a coarse timer (arming it for later) moves it to its new bucket in the timer
+ wheel at once. Timers with equal deadlines then fire in the order of their arming.
  */
 #define TICKLESS_PUSH_OUT_EAGER 1
-
-/*
- `deferral`: all callbacks run in the driver threads.
- */
-#define TICKLESS_DEFERRAL_NONE 0
-
-/*
- `deferral`: callbacks of coarse timers, and of precise timers with `TICKLESS_DEFERRED`, run in
- an expiry thread of their base, and are therefore allowed to take long.
- */
-#define TICKLESS_DEFERRAL_ON_EXPIRY 1
-
-/*
- `deferral`: as `TICKLESS_DEFERRAL_ON_EXPIRY`, but every tick wakes the expiry thread. For
- comparisons.
- */
-#define TICKLESS_DEFERRAL_EVERY_TICK 2
 
 /*
  `flags`: always read `CLOCK_MONOTONIC`, even where the CPU's counter is reliable.
@@ -157,6 +122,13 @@
  `flags`: keep each driver thread on its base's CPU.
  */
 #define TICKLESS_PIN_DRIVERS 2
+
+/*
+ `flags`: callbacks of coarse timers, and of precise timers with `TICKLESS_DEFERRED`, run in an
+ expiry thread of their base, and are therefore allowed to take long. Otherwise all callbacks run
+ in the driver threads.
+ */
+#define TICKLESS_EXPIRY_THREADS 4
 
 /*
  Later than every deadline: a timer that is armed for this time never fires.
@@ -189,7 +161,7 @@
 
 /*
  `kind`, precise only, with `|`: the callback runs in the expiry thread of its base, if the base
- has one (see `deferral` in the options).
+ has one (see `TICKLESS_EXPIRY_THREADS`).
  */
 #define TICKLESS_DEFERRED 512
 
@@ -485,8 +457,8 @@ typedef struct tickless_options_t {
    */
   uint64_t tick_ns;
   /*
-   With deferral: how long an expiry thread may spend in one callback before another thread
-   fires the other timers of its base, in nanoseconds. Default: 100 ms.
+   How long an expiry thread may spend in one callback before another thread fires the other
+   timers of its base, in nanoseconds. Default: 100 ms.
    */
   uint64_t patience_ns;
   /*
@@ -495,25 +467,10 @@ typedef struct tickless_options_t {
    */
   uint32_t bases;
   /*
-   One of `TICKLESS_POLICY_...`.
-   */
-  uint32_t policy;
-  /*
-   One of `TICKLESS_PUSH_OUT_...`.
-   */
-  uint32_t push_out;
-  /*
-   One of `TICKLESS_DEFERRAL_...`.
-   */
-  uint32_t deferral;
-  /*
-   `TICKLESS_SYSTEM_CLOCK`, `TICKLESS_PIN_DRIVERS`, or both with `|`.
+   `TICKLESS_SYSTEM_CLOCK`, `TICKLESS_PIN_DRIVERS`, `TICKLESS_EXPIRY_THREADS`, or several with
+   `|`.
    */
   uint32_t flags;
-  /*
-   Must be zero.
-   */
-  uint32_t reserved;
 } tickless_options_t;
 
 /*
@@ -1480,7 +1437,7 @@ enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *time
  Starts timers on `count` bases without threads of the library: `loops` receives a loop for each
  base, which the program runs. For one loop, `count` is 1 and `loops` is the address of one
  pointer. `options` may be null; its `bases` must be 0 or `count`, and options for threads of the
- library (deferral, pinned drivers) are ignored.
+ library (expiry threads, pinned drivers) are ignored.
 
  Arming a timer makes one system call if its deadline is earlier than all others of its base; no
  other operation makes one. `TICKLESS_PIN(base)` keeps a timer in the loop of that number.

@@ -30,7 +30,7 @@ handles! {
 /// Starts timers on `count` bases without threads of the library: `loops` receives a loop for each
 /// base, which the program runs. For one loop, `count` is 1 and `loops` is the address of one
 /// pointer. `options` may be null; its `bases` must be 0 or `count`, and options for threads of the
-/// library (deferral, pinned drivers) are ignored.
+/// library (expiry threads, pinned drivers) are ignored.
 ///
 /// Arming a timer makes one system call if its deadline is earlier than all others of its base; no
 /// other operation makes one. `TICKLESS_PIN(base)` keeps a timer in the loop of that number.

@@ -29,7 +29,7 @@ pub const TICKLESS_PRECISE: u32 = 1;
 /// never causes a wakeup.
 pub const TICKLESS_DEFERRABLE: u32 = 256;
 /// `kind`, precise only, with `|`: the callback runs in the expiry thread of its base, if the base
-/// has one (see `deferral` in the options).
+/// has one (see `TICKLESS_EXPIRY_THREADS`).
 pub const TICKLESS_DEFERRED: u32 = 512;
 /// `kind`, with `|`: the timer stays on the base whose number is in the upper 16 bits. Use
 /// `TICKLESS_PIN(n)`.

@@ -77,7 +77,7 @@ impl Shared {
             size: size_of::<Options>(),
             bases: BASES,
             tick_ns: 10_000 + rng.of_any_size(20),
-            deferral: [TICKLESS_DEFERRAL_NONE, TICKLESS_DEFERRAL_ON_EXPIRY][rng.below(2) as usize],
+            flags: [0, TICKLESS_EXPIRY_THREADS][rng.below(2) as usize],
             ..Options::default()
         };
         let options = &raw const options;

@@ -21,9 +21,7 @@
 //! The futures need no runtime: a driver thread of [`Timers`] wakes the task, on any executor. The
 //! functions of this module use the timers of the process, which start when the first future is
 //! polled. [`Timers::sleep`], [`Timers::timeout_after`] and the other methods of [`Timers`] use
-//! timers that the program started, or those of a [`VirtualTime`](crate::VirtualTime). On a thread
-//! that has entered a virtual clock, or in a tokio runtime whose clock is paused, these functions
-//! use the timers of that clock, as those of `tokio_time` do.
+//! timers that the program started, or those of a [`VirtualTime`](crate::VirtualTime).
 //!
 //! # Cost
 //!
@@ -65,10 +63,10 @@ mod timeout;
 pub use deadline::{DeadlineScope, deadline_scope, propagate_deadline, remaining};
 pub use interval::{Interval, Tick};
 pub use sleep::{CoarseSleep, Sleep};
-use source::PROCESS;
 pub use source::TimerSource;
 pub use timeout::{Elapsed, Timeout};
 
+use crate::process::{self, default_slack};
 #[cfg(doc)]
 use crate::timers::Timers;
 use labelled::Labelled;
@@ -77,31 +75,33 @@ use tickless_core::time::Instant;
 
 /// Returns a future that completes when `after` has passed.
 pub fn sleep(after: Duration) -> Sleep {
-    PROCESS.sleep(after)
+    Sleep::new(process::handle(), now() + after, default_slack(after))
 }
 
 /// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If `deadline` has
 /// passed, the future is ready when first polled.
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    PROCESS.sleep_until(deadline)
+    let after = deadline - now();
+    Sleep::new(process::handle(), deadline, default_slack(after))
 }
 
 /// Returns a future that completes when `after` has passed, or later by up to 13 % of `after`: for
 /// idle timeouts, which are often moved to a later time and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
-    PROCESS.coarse_sleep(after)
+    CoarseSleep::new(process::handle(), now() + after)
 }
 
 /// Returns an interval that ticks every `period`, starting one period from now. A period of zero
 /// counts as one nanosecond.
 pub fn interval(period: Duration) -> Interval {
-    PROCESS.interval(period)
+    let first = now() + period;
+    Interval::new(process::handle(), first, period, default_slack(period))
 }
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. As
 /// accurate as [`sleep`].
 pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
-    PROCESS.timeout_after(after, future)
+    Timeout::new(sleep(after), future)
 }
 
 /// Like [`timeout`], but on the timer wheel: `Elapsed` is returned up to 13 % of `after` late, and
@@ -121,7 +121,7 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
 /// # })
 /// ```
 pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, CoarseSleep> {
-    PROCESS.coarse_timeout_after(after, future)
+    Timeout::new(coarse_sleep(after), future)
 }
 
 /// Labels all timers that `future` arms while it is polled. [`timer_list`](Timers::timer_list) and
@@ -131,7 +131,7 @@ pub fn labelled<F: Future>(label: &'static str, future: F) -> impl Future<Output
     Labelled::new(label, future)
 }
 
-/// Returns the current time on the clock of the timers that these functions use.
+/// Returns the current time on the clock of the process's timers.
 pub fn now() -> Instant {
-    PROCESS.now()
+    process::now()
 }

@@ -70,7 +70,6 @@ mod builder;
 pub mod callback;
 pub mod clock;
 mod clock_timer;
-mod context;
 pub mod driver;
 pub mod embed;
 mod event_loop;

@@ -87,19 +87,6 @@ pub(crate) fn now() -> Instant {
     }
 }
 
-/// Returns whether the program moves the clock of the caller's context: an entered virtual clock,
-/// or that of a runtime. Starts no timers. Without the feature `tokio-test-util`, clocks of
-/// runtimes count as not moved, because this is asked for each future of the process's timers.
-pub(crate) fn is_moved() -> bool {
-    let has_entered = ENTERED.try_with(|entered| !entered.borrow().is_empty());
-    has_entered.unwrap_or(false)
-        || cfg!(feature = "tokio-test-util")
-            && Handle::try_current().is_ok_and(|runtime| match last_used(&runtime) {
-                Some(timers) => timers.clock.check(),
-                None => clock::is_moved_in(&runtime),
-            })
-}
-
 impl Current {
     pub(crate) fn now(&self) -> Instant {
         match self {

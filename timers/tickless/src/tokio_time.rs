@@ -80,9 +80,8 @@ pub use timeout::{Timeout, timeout, timeout_at};
 pub use crate::tokio_runtime::{rescue::rescue_after, use_tokio_sleep};
 
 /// Returns the timers of this module, for libraries that take a
-/// [`TimerSource`](crate::future::TimerSource), and for what `tokio::time` does not have: coarse
-/// timeouts and [limiters](crate::future::TimerSource::limiter). Each future and limiter belongs to
-/// the runtime in which it is created, and so follows its clock.
+/// [`TimerSource`](crate::future::TimerSource). Each future belongs to the runtime in which it is
+/// created.
 pub fn timers() -> crate::future::TimerSource {
     crate::future::TimerSource::of_context()
 }

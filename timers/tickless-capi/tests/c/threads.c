@@ -194,7 +194,7 @@ int main(void) {
   /* Block the signals before timers start: driver threads inherit the mask. */
   CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
   tickless_options_t options = {.size = sizeof options, .bases = 2, .tick_ns = 10000};
-  options.deferral = TICKLESS_DEFERRAL_ON_EXPIRY;
+  options.flags = TICKLESS_EXPIRY_THREADS;
   OK(tickless_timers_start(&options, &timers));
   errors_are_per_thread();
   uint32_t kinds[2] = {TICKLESS_COARSE, TICKLESS_PRECISE};

@@ -34,9 +34,6 @@ use tickless_core::bandwidth::{BandwidthError, Counts, Group, MemberId, Permits,
 use tickless_core::phase::{PhaseError, PhaseSlot};
 use tickless_core::time::{Ns, Window};
 
-/// The time on the clock of a tokio runtime that has ended, and the last time of every clock.
-const END: Ns = Ns(Ns::NEVER.0 - 1);
-
 /// A bandwidth group with its refill and release timers, and the members that wait for its quota.
 pub(super) struct Controller {
     timers: Timers,
@@ -183,17 +180,13 @@ impl Controller {
     }
 
     /// Locks the state and applies the refills that are due. The caller must pass the guard to
-    /// [`finish`](Controller::finish). `None` in a forked child, and after the end of the runtime
-    /// that drives the timers.
+    /// [`finish`](Controller::finish). `None` in a forked child.
     pub(super) fn enter(&self) -> Option<(MutexGuard<'_, State>, Ns)> {
         if self.is_forked_child() {
             return None;
         }
         let mut state = self.lock();
         let now = self.timers.shared.now();
-        if now >= END {
-            return None;
-        }
         state.group.refill(now);
         Some((state, now))
     }
@@ -252,11 +245,6 @@ impl Controller {
     pub(super) fn close(&self) {
         let Some((mut state, now)) = self.enter() else { return };
         state.is_closed = true;
-        self.wake_all(state, now);
-    }
-
-    /// Wakes the queued tasks, which then find out why, and unlocks the state.
-    fn wake_all(&self, mut state: MutexGuard<'_, State>, now: Ns) {
         // Move each task's waker out, and leave a no-op waker in its place, because the task stays
         // queued until it polls again. Cloning the waker instead would run the runtime's code under
         // the lock.
@@ -275,10 +263,6 @@ impl Controller {
     fn refill(&self, period: &mut Fired<'_>) {
         let mut state = self.lock();
         let now = period.now().to_ns();
-        if now >= END {
-            period.stop();
-            return self.wake_all(state, now);
-        }
         state.group.refill(now);
         if state.group.is_idle() {
             state.is_active = false;

@@ -12,7 +12,7 @@
 //!   refill.
 
 use super::controller::{Begin, Controller};
-use super::limiter::{AcquireError, Limiter, refusal, until};
+use super::limiter::{AcquireError, Limiter, refusal};
 use super::plan::{BandwidthBuilder, Plan};
 use crate::platform::fork::OfProcess;
 use crate::timers::Timers;
@@ -145,7 +145,7 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
             // No caller waits for permits of a key without a limiter, so a request for zero permits
             // always succeeds.
             _ if permits == 0 => Ok(()),
-            _ => Err(refusal(permits, inner.plan.settings.most(), &inner.timers)),
+            _ => Err(refusal(permits, inner.plan.settings.most())),
         }
     }
 
@@ -206,7 +206,7 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
             None => return Ok(Duration::ZERO),
             Some(KeyState::Compact(compact)) => {
                 let at = compact.available_at(settings, permits, now);
-                return until(at, now, &inner.timers);
+                return Ok(at.since(now).to_duration());
             }
             Some(KeyState::Limiter(limiter)) => limiter.clone(),
         };

@@ -2,7 +2,6 @@
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthBuilder, Plan};
-use crate::future::TimerSource;
 use crate::timers::Timers;
 use std::fmt;
 use std::future::Future;
@@ -12,7 +11,6 @@ use std::task::{Context, Poll, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 use tickless_core::bandwidth::{AskError, BandwidthError, Counts, Grant, Group, MemberId, Take};
-use tickless_core::time::Ns;
 
 /// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.
 ///
@@ -62,11 +60,6 @@ pub enum AcquireError {
     /// As many callers wait as [`waiting_max`](BandwidthBuilder::<Limiter>::waiting_max) allows.
     /// Nothing was taken. Refuse the work that needs the permits, or try again later.
     QueueFull,
-    /// No permits are left, and the limiter refills them in real time, while the caller is on a
-    /// clock that the program moves: a virtual one, or that of a tokio runtime while it is paused.
-    /// Nothing was taken. Create the limiter there, with [`TimerSource::limiter`] of
-    /// `tokio_time::timers()`.
-    OtherClock,
     /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
     /// The limiter has been [closed](Limiter::close). Nothing was taken.
@@ -84,10 +77,6 @@ impl fmt::Display for AcquireError {
                 f.write_str("nothing refills this quota in this process; start new timers")
             }
             AcquireError::QueueFull => f.write_str("too many callers wait; refuse this one"),
-            AcquireError::OtherClock => f.write_str(
-                "the caller is on a virtual or paused clock, and this quota is refilled on the \
-                 system's; create it with tokio_time::timers().limiter(..)",
-            ),
             AcquireError::TimedOut => {
                 f.write_str("the permits were not available in time; wait longer")
             }
@@ -114,16 +103,6 @@ impl Timers {
     /// Creates a builder for a rate limit of `permits` per `period`.
     pub fn limiter(&self, permits: u64, period: Duration) -> BandwidthBuilder<Limiter> {
         BandwidthBuilder::new(self, Plan::new(permits, period, 1, BATCH))
-    }
-}
-
-impl TimerSource {
-    /// Creates a builder for a rate limit of `permits` per `period`, on the timers that futures
-    /// created by this caller use. `None` if the system refuses the threads of the process's
-    /// timers. A limiter on the timers of a tokio runtime fails with
-    /// [`NoTimers`](AcquireError::NoTimers) once the runtime has ended.
-    pub fn limiter(&self, permits: u64, period: Duration) -> Option<BandwidthBuilder<Limiter>> {
-        self.with_timers(|timers| timers.limiter(permits, period))
     }
 }
 
@@ -168,7 +147,7 @@ impl Limiter {
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.try_take(permits) {
             Take::Taken => Ok(()),
-            Take::Refused => Err(self.controller.refusal(permits)),
+            Take::Refused => Err(refusal(permits, self.controller.most())),
             Take::AskGroup => self.ask_group(permits),
         }
     }
@@ -179,7 +158,7 @@ impl Limiter {
     fn ask_group(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.take(permits) {
             Take::Taken => return Ok(()),
-            Take::Refused => return Err(self.controller.refusal(permits)),
+            Take::Refused => return Err(refusal(permits, self.controller.most())),
             Take::AskGroup => {}
         }
         let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
@@ -188,7 +167,7 @@ impl Limiter {
             true => Err(AcquireError::Closed),
         };
         self.controller.finish(state, now);
-        if took? { Ok(()) } else { Err(self.controller.refusal(permits)) }
+        if took? { Ok(()) } else { Err(AcquireError::Empty) }
     }
 
     /// Blocks the thread until the permits are available, and takes them. Threads and the tasks of
@@ -293,7 +272,7 @@ impl Limiter {
             true => Err(AcquireError::Closed),
         };
         self.controller.finish(state, now);
-        until(at?, now, self.controller.timers())
+        Ok(at?.since(now).to_duration())
     }
 
     /// Returns the limiter's counters. Takes the lock.
@@ -313,27 +292,8 @@ impl Limiter {
     }
 }
 
-/// Returns why a request for so many permits cannot be granted now.
-pub(super) fn refusal(permits: u64, most: u64, timers: &Timers) -> AcquireError {
-    match permits {
-        _ if permits > most => AcquireError::NeverEnough { most },
-        _ if timers.are_on_another_clock() => AcquireError::OtherClock,
-        _ => AcquireError::Empty,
-    }
-}
-
-/// Returns how long it is until `at`, if the caller's clock is the one that `at` is on.
-pub(super) fn until(at: Ns, now: Ns, timers: &Timers) -> Result<Duration, AcquireError> {
-    match at.since(now).to_duration() {
-        wait if !wait.is_zero() && timers.are_on_another_clock() => Err(AcquireError::OtherClock),
-        wait => Ok(wait),
-    }
-}
-
-impl Controller {
-    fn refusal(&self, permits: u64) -> AcquireError {
-        refusal(permits, self.most(), self.timers())
-    }
+pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
+    if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
 }
 
 struct Unpark(Thread);
@@ -362,18 +322,9 @@ impl Acquire {
             return Poll::Ready(Err(AcquireError::Closed));
         }
         let took = state.group.try_take(self.permits);
-        let refused = match took {
-            Ok(false) if self.controller.timers().are_on_another_clock() => {
-                Some(AcquireError::OtherClock)
-            }
-            Ok(false) if state.group.waiting() >= self.controller.waiting_max => {
-                Some(AcquireError::QueueFull)
-            }
-            _ => None,
-        };
-        if let Some(error) = refused {
+        if took == Ok(false) && state.group.waiting() >= self.controller.waiting_max {
             self.controller.finish(state, now);
-            return Poll::Ready(Err(error));
+            return Poll::Ready(Err(AcquireError::QueueFull));
         }
         if took == Ok(false) {
             // Too few permits, or other callers wait: queue a new member for this request.

@@ -19,11 +19,6 @@ pub enum StartTimersError {
     /// The system refused the file descriptor that the program's event loop would poll.
     /// [`start_in_loop_with`](crate::Builder::start_in_loop_with) needs no descriptor.
     Descriptor(io::Error),
-    /// The timers of the process run in real time, and the caller is on a clock that the program
-    /// moves: a virtual one, or that of a tokio runtime while it is paused. Make futures and
-    /// limiters from `tokio_time::timers()`, and timers with callbacks from the virtual clock; or
-    /// start real-time timers of your own with [`builder`](crate::Timers::builder).
-    OtherClock,
 }
 
 impl fmt::Display for StartTimersError {
@@ -37,10 +32,6 @@ impl fmt::Display for StartTimersError {
             ),
             StartTimersError::Descriptor(_) => f.write_str(
                 "the event loop got no descriptor; use start_in_loop_with, or allow the call",
-            ),
-            StartTimersError::OtherClock => f.write_str(
-                "the caller is on a virtual or paused clock, and the timers of the process run on \
-                 the system's; use tokio_time::timers(), or the timers of the virtual clock",
             ),
         }
     }
@@ -58,7 +49,6 @@ impl std::error::Error for StartTimersError {
             StartTimersError::Thread { error, .. } | StartTimersError::Descriptor(error) => {
                 Some(error)
             }
-            StartTimersError::OtherClock => None,
         }
     }
 }

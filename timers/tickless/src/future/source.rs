@@ -2,8 +2,6 @@
 
 use super::{CoarseSleep, DeadlineScope, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
-#[cfg(feature = "tokio-time")]
-use crate::context::is_moved;
 use crate::process::{self, default_slack};
 use crate::time;
 use crate::timer::shared::Handle;
@@ -17,9 +15,6 @@ use tickless_core::time::{Instant, Ns};
 /// The timers from which a library creates its futures: those of the process, timers that the
 /// program started, those of a [`VirtualTime`], or those of the tokio runtime that the caller is in
 /// (`tokio_time::timers`). For libraries that let their callers choose the timers. Cheap to clone.
-///
-/// Where the program moves the caller's clock (a virtual clock that the thread has entered, or a
-/// tokio runtime's that is paused), the timers of that clock take the place of the process's.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,9 +36,6 @@ pub struct TimerSource {
     source: Source,
 }
 
-/// The timers of the process.
-pub(super) static PROCESS: TimerSource = TimerSource { source: Source::Process };
-
 #[derive(Clone, Debug)]
 enum Source {
     /// The timers of the process. They never end, so futures need no counted references to them.
@@ -62,7 +54,7 @@ impl TimerSource {
     ///
     /// [`StartTimersError`] if the system refuses the threads of the process's timers.
     pub fn process() -> Result<TimerSource, StartTimersError> {
-        process::start().map(|_| PROCESS.clone())
+        Timers::process().map(|_| TimerSource { source: Source::Process })
     }
 
     /// Uses the timers of the context in which each future is created; see `tokio_time::timers`.
@@ -73,7 +65,7 @@ impl TimerSource {
 
     /// Returns the current time on the clock that the deadlines of the futures are on.
     pub fn now(&self) -> Instant {
-        match self.here() {
+        match &self.source {
             Source::Process => process::now(),
             Source::Own(timers) => timers.now(),
             #[cfg(feature = "tokio-time")]
@@ -90,34 +82,11 @@ impl TimerSource {
     /// Returns the timers, to read their statistics or to create timers with callbacks. If the
     /// futures use the timers of a runtime, which cannot run callbacks, returns those of the
     /// process; `tokio_time::stats` has the statistics of a runtime. `None` if the system refuses
-    /// the threads of the process's timers, or the caller is on a clock that these do not follow,
-    /// as for [`Timers::process`].
+    /// the threads of the process's timers.
     pub fn timers(&self) -> Option<&Timers> {
         match &self.source {
             Source::Own(timers) => Some(timers),
-            #[cfg(feature = "tokio-time")]
-            _ if is_moved() => None,
             _ => process::timers(),
-        }
-    }
-
-    /// Returns the source that futures created by this caller use.
-    #[inline]
-    fn here(&self) -> &Source {
-        #[cfg(feature = "tokio-time")]
-        if matches!(self.source, Source::Process) && is_moved() {
-            return &Source::Context;
-        }
-        &self.source
-    }
-
-    /// Calls `make` with the timers themselves; `None` if the system refuses them.
-    pub(crate) fn with_timers<T>(&self, make: impl FnOnce(&Timers) -> T) -> Option<T> {
-        match self.here() {
-            Source::Process => process::timers().map(make),
-            Source::Own(timers) => Some(make(timers)),
-            #[cfg(feature = "tokio-time")]
-            Source::Context => current().timers().map(make),
         }
     }
 }
@@ -127,9 +96,8 @@ type Parts<'a> = (Option<&'a Handle>, Instant, &'a dyn Fn(Duration) -> Ns);
 
 impl TimerSource {
     /// Calls `make` with what a future needs: a handle, the time, and the default slack.
-    #[inline]
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
-        match self.here() {
+        match &self.source {
             Source::Process => make((process::handle(), process::now(), &default_slack)),
             Source::Own(timers) => timers.make(make),
             #[cfg(feature = "tokio-time")]

@@ -48,17 +48,6 @@ fn can_pause(runtime: &Handle) -> bool {
     runtime.runtime_flavor() == RuntimeFlavor::CurrentThread
 }
 
-/// Returns whether the clock of the runtime that the caller is in was ever paused.
-pub(super) fn is_moved_in(runtime: &Handle) -> bool {
-    if !can_pause(runtime) {
-        return false;
-    }
-    let before = time::Instant::now();
-    let shown = tokio::time::Instant::now().into_std();
-    let after = time::Instant::now();
-    shown < before || shown > after
-}
-
 fn tokio_now() -> Ns {
     from_std(tokio::time::Instant::now().into_std()).to_ns()
 }
@@ -103,10 +92,14 @@ impl RuntimeClock {
         if !self.can_pause || self.is_known_virtual() {
             return self.is_known_virtual();
         }
-        let is_moved = |here: Handle| here.id() == self.runtime.id() && is_moved_in(&here);
-        if Handle::try_current().is_ok_and(is_moved) {
-            self.is_virtual.store(true, Ordering::Relaxed);
-            self.wake_task();
+        if Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id()) {
+            let before = time::Instant::now();
+            let shown = tokio::time::Instant::now().into_std();
+            let after = time::Instant::now();
+            if shown < before || shown > after {
+                self.is_virtual.store(true, Ordering::Relaxed);
+                self.wake_task();
+            }
         }
         self.is_known_virtual()
     }
