@@ -11,6 +11,7 @@ use crate::traces;
 use std::path::{Path, PathBuf};
 use tickless_trace::replay::{
     Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, other_ticks, summarise,
+    upgraded,
 };
 
 /// Drive a recorded kernel timer trace through the timer core, once for each policy
@@ -24,6 +25,7 @@ use tickless_trace::replay::{
     tickless replay traces/nginx.txt.gz\n  \
     tickless replay trace.txt --policy lazy --format json\n  \
     tickless replay trace.txt --hz 250 --hz 1000\n  \
+    tickless replay trace.txt --upgrade 7.2\n  \
     perf script --ns --header | tickless replay -\n  \
     ssh box cat trace.txt.gz | tickless replay - --strict\n\n\
     Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
@@ -40,6 +42,10 @@ pub struct ReplayArgs {
     /// given several times. Linux can be configured with 24 to 1200, depending on the processor
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(24..=1_200))]
     hz: Vec<u32>,
+    /// Show also what this kernel would have done, with its slice timer on (its default) and off.
+    /// Needs a recording with -e sched:sched_switch -e sched:sched_wakeup
+    #[arg(long, value_name = "VERSION", value_parser = ["7.2"])]
+    upgrade: Option<String>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -62,8 +68,11 @@ impl Command for ReplayArgs {
             print(&summary, self.format)?;
             return Ok(self.verdict(&summary));
         }
-        if !self.hz.is_empty() && self.format != Format::Json {
-            return Err(Failure::usage("--hz with several traces needs --format json"));
+        let has_more = !self.hz.is_empty() || self.upgrade.is_some();
+        if has_more && self.format != Format::Json {
+            return Err(Failure::usage(
+                "--hz or --upgrade with several traces needs --format json",
+            ));
         }
         // A trace that cannot be used is left out of the table. The command continues with the next
         // trace, and fails at the end.
@@ -102,6 +111,15 @@ impl ReplayArgs {
                 Failure::new(format_args!(
                     "{}: --hz needs the CPUs' ticks, and the trace has none. Record all events of \
                      the system timer",
+                    summary.trace.file
+                ))
+            })?;
+        }
+        if self.upgrade.is_some() {
+            summary.upgrade = upgraded(&trace, inference).ok_or_else(|| {
+                Failure::new(format_args!(
+                    "{}: --upgrade needs to know which tasks wait for a CPU. Record also -e \
+                     sched:sched_switch -e sched:sched_wakeup",
                     summary.trace.file
                 ))
             })?;

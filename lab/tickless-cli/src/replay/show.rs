@@ -32,6 +32,7 @@ impl Results for Summary {
         writeln!(out, "\nHow late timers fired, against the end of their window:")?;
         lateness(self, out)?;
         ticks(self, out)?;
+        upgrade(self, out)?;
         paragraph(out, "", RECORDED)?;
         if self.policies.iter().any(|result| Some(result.policy) != of_kernel(self)) {
             paragraph(out, "", OWN_EVENTS)?;
@@ -77,6 +78,11 @@ const RECORDED: &str = "\"recorded\" is what the trace itself says the kernel di
 
 const OWN_EVENTS: &str = "Wakeups that the kernel did not have are delivered exactly when due, so \
     lateness is that of the recorded interrupts.";
+
+const UPGRADE: &str = "The slice timer ends time slices; 7.2 has it on by default, earlier \
+    kernels off. The recorded order of the tasks stays as it is: where the timer would have \
+    preempted one, that another then runs is not followed, so how long the load takes cannot be \
+    known. Off there: echo NO_HRTICK > /sys/kernel/debug/sched/features";
 
 const OTHER_TICKS: &str = "\"stopped\": idle CPUs stop their tick. \"while idle\" is the part of \
     the wakeups that found their CPU idle. What programs did is as recorded.";
@@ -200,6 +206,24 @@ fn ticks(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     }
     write_table(&table, out)?;
     paragraph(out, "", OTHER_TICKS)
+}
+
+fn upgrade(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    if summary.upgrade.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nOn Linux 7.2:")?;
+    let mut table = bare(&["", "device writes", "wakeups", "spurious"], 1);
+    for result in &summary.upgrade {
+        table.add_row([
+            format!("slice timer {}", if result.slice_timer { "on" } else { "off" }),
+            result.device_writes.to_string(),
+            result.wakeups.to_string(),
+            result.spurious_wakeups.to_string(),
+        ]);
+    }
+    write_table(&table, out)?;
+    paragraph(out, "", UPGRADE)
 }
 
 fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()> {

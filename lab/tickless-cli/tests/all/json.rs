@@ -74,6 +74,7 @@ fn replay_prints_what_is_documented() {
         ["traces/idle.txt.gz", "traces/two-groups-aligned.txt.gz", "single.txt", "damaged.txt"];
     let mut documents = traces.map(|trace| json(&format!("replay {trace}"))).to_vec();
     documents.push(json("replay traces/idle.txt.gz --hz 100"));
+    documents.push(json("replay traces/pipe-two-cpus.txt.gz --upgrade 7.2"));
     let no_wheel = text_without(&sample_text("idle"), ": timer_");
     file("no-wheel.txt", no_wheel);
     documents.push(json("replay no-wheel.txt --hz 100"));

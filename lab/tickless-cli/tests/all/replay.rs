@@ -20,6 +20,7 @@ fn a_wrong_command_line_exits_2_with_advice() {
             ("replay a --format xml", "csv"),
             ("replay a --hz 0", "24..=1200"),
             ("replay a --hz 7", "24..=1200"),
+            ("replay a --upgrade 6.12", "7.2"),
             ("replay traces/idle.txt.gz traces/nginx.txt.gz --hz 250", "--format json"),
             ("study rearm --live --sim", both),
             ("study rearm --live --quick --full", both),
@@ -74,6 +75,7 @@ fn an_unusable_file_exits_1_with_advice() {
             ("replay nowhere", "Check the name"),
             ("replay .", "Name a file, not a directory"),
             ("replay traces/bursts.txt.gz --hz 250", "--hz needs the CPUs' ticks"),
+            ("replay traces/idle.txt.gz --upgrade 7.2", "Record also -e sched:sched_switch"),
             ("replay /no/such/*", "Check the pattern"),
             ("man nonsense", "tickless help"),
             ("man --dir /proc/nowhere", "Name another place"),
@@ -143,6 +145,20 @@ fn other_ticks_are_in_the_table() {
         let (name, writes) = (format!("{} Hz, {state}", tick["hz"]), &tick["device_writes"]);
         let row = table.lines().find(|row| row.trim_start().starts_with(&name)).unwrap();
         assert!(row.contains(&writes.to_string()), "{table}");
+    }
+}
+
+#[test]
+fn an_upgrade_is_in_the_table() {
+    let line = "replay traces/kernels/6.12-ping00.txt.gz --upgrade 7.2";
+    let table = prints(line);
+    fits(table.lines());
+    for result in json(line)["upgrade"].as_array().unwrap() {
+        let state = if result["slice_timer"] == true { "on" } else { "off" };
+        let (name, writes) = (format!("slice timer {state}"), &result["device_writes"]);
+        let row = table.lines().find(|row| row.trim_start().starts_with(&name)).unwrap();
+        assert!(row.contains(&writes.to_string()), "{table}");
+        assert!(page("replay").lines().any(|line| line == row), "the book shows another {row}");
     }
 }
 

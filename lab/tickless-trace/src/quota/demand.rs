@@ -130,7 +130,7 @@ impl Demand {
                 finder.switch(idle, (record.pid, known), at);
             }
             match (record.event, on_cpu) {
-                (Event::SchedSwitch { next_pid }, Some(on_cpu)) => {
+                (Event::SchedSwitch { next_pid, .. }, Some(on_cpu)) => {
                     let is_its = is_member(next_pid, false);
                     finder.switch(on_cpu, (next_pid, is_its), record.time);
                 }

@@ -10,7 +10,7 @@ use tickless_core::time::{CpuId, Ns};
 use super::attributes::{ClockId, HrtimerMode};
 use super::dat::Field;
 use super::event::{EventKind, Jiffy, TimerAddr};
-use super::fields::{Word, fields, find, hex, signed};
+use super::fields::{Word, decimal, fields, find, hex, signed};
 use super::names::{NameId, Names};
 use super::prefix::cpu_id;
 use super::problem::Cause;
@@ -145,6 +145,24 @@ impl<'a, 'n> Reading<'a, 'n> {
         let base = self.required("cpu")?;
         let raw = self.raw_timer_flags();
         Ok(raw.and_then(|raw| cpu_id(raw & 0x3_ffff)).unwrap_or(base))
+    }
+
+    /// Reads whether the task that a CPU left can still run: `R`, or `R+` if it was preempted.
+    pub(super) fn still_runs(&mut self) -> Result<Option<bool>, Cause> {
+        /// The bits of the states in which a task waits; the next is set if it was preempted.
+        const WAITS: u64 = 0xff;
+        let before_arrow = || {
+            let end = find(self.text, b" ==> ")?;
+            self.text[..end].rsplit(|&byte| byte == b' ').next()
+        };
+        Ok(match self.field("prev_state") {
+            Some(Word::Number(state)) => Some(state & WAITS == 0),
+            Some(Word::Text(text)) => match decimal(text) {
+                Some(state) => Some(state & WAITS == 0),
+                None => Some(text.starts_with(b"R")),
+            },
+            None => before_arrow().map(|text| text.starts_with(b"R")),
+        })
     }
 
     /// Reads from the flags of a wheel timer (`D|P|I`) whether it is deferrable.

@@ -172,6 +172,8 @@ events! {
     SchedSwitch "sched_switch" {
         /// 0 for the idle task.
         next_pid: u32 = "next_pid",
+        /// Whether the task that the CPU left can still run; `None` if that is not printed.
+        still_runs: Option<bool> = by Reading::still_runs,
     }
     SchedWakeup "sched_wakeup" {
         target: CpuId = "target_cpu",

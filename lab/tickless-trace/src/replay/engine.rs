@@ -11,7 +11,7 @@
 use super::lateness::{Lateness, Quantiles};
 use super::platform::ReplayPlatform;
 use super::policy::ReplayPolicy;
-use super::script::{Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
+use super::script::{Choice, Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
 use crate::read::{Family, Trace};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -57,6 +57,15 @@ pub(super) struct OtherTicks<'s> {
     pub(super) turns: &'s [Turn],
 }
 
+/// What differs from the recording, beside the policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Changes<'s> {
+    pub(super) ticks: Option<OtherTicks<'s>>,
+    /// The slice timers of Linux 7.2, for a script without the recorded ones. Such a kernel does
+    /// not queue a timer whose expiry has passed, and has no interrupt for it.
+    pub(super) slices: Option<&'s [Choice]>,
+}
+
 /// A recorded interrupt of which the expired timers are unknown is taken for the event of a
 /// simulated device that was due at most this long before. Interrupts take some microseconds to
 /// begin, and longer if a virtual CPU did not run.
@@ -68,8 +77,9 @@ pub(super) fn run(
     script: &Script,
     trace: &Trace,
     policy: ReplayPolicy,
-    ticks: Option<OtherTicks<'_>>,
+    changes: Changes<'_>,
 ) -> PolicyResult {
+    let ticks = changes.ticks;
     let settings = policy.set(Settings {
         tick: ticks.map_or_else(|| tick(trace), |ticks| ticks.length),
         push_out: PushOut::Eager,
@@ -79,7 +89,7 @@ pub(super) fn run(
         wheel: if ticks.is_some() { WheelEvents::Device } else { script.wheel },
         ..Settings::default()
     });
-    let mut engine = Engine::new(script, trace.cpus, settings, ticks);
+    let mut engine = Engine::new(script, trace.cpus, settings, changes);
     for start in &script.pending_at_start {
         engine.start(start, start.base);
         engine.seen.borrow_mut().guessed[start.timer as usize] = true;
@@ -88,10 +98,12 @@ pub(super) fn run(
     let before = engine.devices();
     for item in &script.items {
         engine.follow_idle(item.at);
+        engine.follow_choices(item.at);
         engine.deliver_due(item.at);
         engine.perform(item);
     }
     engine.follow_idle(script.ends);
+    engine.follow_choices(script.ends);
     engine.deliver_due(script.ends);
     engine.result(policy, &before)
 }
@@ -105,6 +117,10 @@ struct Engine<'s> {
     seen: RefCell<Seen>,
     /// The engine's own ticks. Their timers, one for each CPU, are numbered after the script's.
     ticks: Option<OtherTicks<'s>>,
+    /// The engine's own slice timers, numbered like its own ticks: it has only one of both.
+    slices: Option<&'s [Choice]>,
+    /// For each CPU, how long the next task may run, if tasks wait.
+    next_slice: Vec<Option<Ns>>,
     is_idle: Vec<bool>,
 }
 
@@ -134,7 +150,7 @@ impl<'s> Engine<'s> {
         script: &'s Script,
         cpus: u16,
         settings: Settings,
-        ticks: Option<OtherTicks<'s>>,
+        Changes { ticks, slices }: Changes<'s>,
     ) -> Engine<'s> {
         let platform = ReplayPlatform::new(cpus, script.begins);
         let bases = Arc::new(Bases::new(platform, cpus, settings));
@@ -150,6 +166,10 @@ impl<'s> Engine<'s> {
         if ticks.is_some() {
             let own = timers.len()..timers.len() + cpus;
             timers.extend(own.map(|number| timer((number, &Family::Queue))));
+        } else if slices.is_some() {
+            let own = timers.len()..timers.len() + cpus;
+            let lazy = |number| Timer::Queue(OwnedTimer::lazy(&bases, number as u32));
+            timers.extend(own.map(lazy));
         }
         let mut interrupts = vec![Vec::new(); cpus];
         for item in script.items.iter().rev() {
@@ -162,8 +182,8 @@ impl<'s> Engine<'s> {
             inferred: vec![DeviceCounts::default(); cpus],
             ..Seen::default()
         });
-        let is_idle = vec![false; cpus];
-        Engine { script, bases, timers, interrupts, seen, ticks, is_idle }
+        let (is_idle, next_slice) = (vec![false; cpus], vec![None; cpus]);
+        Engine { script, bases, timers, interrupts, seen, ticks, slices, next_slice, is_idle }
     }
 
     fn platform(&self) -> &ReplayPlatform {
@@ -176,6 +196,9 @@ impl<'s> Engine<'s> {
         if let ItemKind::Interrupt { now, .. } = item.kind {
             self.interrupts[item.cpu.index()].pop();
             self.platform().go(now, item.cpu);
+        }
+        let is_interrupt = matches!(item.kind, ItemKind::Interrupt { .. });
+        if is_interrupt && (self.slices.is_none() || self.platform().is_due(item.cpu)) {
             self.handle(item);
         } else {
             for op in self.script.ops(item) {
@@ -198,8 +221,26 @@ impl<'s> Engine<'s> {
             match turn.to {
                 Turned::Idle | Turned::Busy if !stops => {}
                 // A gap has no ticks: nothing shows what the CPU did there.
-                Turned::Idle | Turned::Unseen => self.cancel(self.tick_timer(turn.cpu)),
+                Turned::Idle | Turned::Unseen => self.cancel(self.own_timer(turn.cpu)),
                 Turned::Busy | Turned::Seen => self.start_tick(turn.cpu),
+            }
+        }
+    }
+
+    /// Follows the scheduler's choices of tasks until `until`, and starts the slice timers.
+    fn follow_choices(&mut self, until: Ns) {
+        while let Some((&Choice { at, cpu, starts, next }, rest)) =
+            self.slices.and_then(<[Choice]>::split_first)
+            && at <= until
+        {
+            self.slices = Some(rest);
+            self.deliver_due(at);
+            self.platform().go(at, cpu);
+            self.next_slice[cpu.index()] = next;
+            if let Some(slice) = starts {
+                let window = Window::at(self.platform().now().after(slice));
+                let timer = self.own_timer(cpu);
+                self.start(&Start { timer, window, base: cpu, wakes: Wakes::Yes }, cpu);
             }
         }
     }
@@ -207,12 +248,12 @@ impl<'s> Engine<'s> {
     /// Starts the engine's own tick of a CPU, if it has one.
     fn start_tick(&self, cpu: CpuId) {
         if let Some(window) = self.next_tick() {
-            let timer = self.tick_timer(cpu);
+            let timer = self.own_timer(cpu);
             self.start(&Start { timer, window, base: cpu, wakes: Wakes::Yes }, cpu);
         }
     }
 
-    fn tick_timer(&self, cpu: CpuId) -> u32 {
+    fn own_timer(&self, cpu: CpuId) -> u32 {
         self.script.families.len() as u32 + u32::from(cpu.0)
     }
 
@@ -309,6 +350,9 @@ impl<'s> Engine<'s> {
         match op {
             Op::Start(place) => {
                 let start = self.script_start(place);
+                if self.slices.is_some() && start.window.hard <= self.platform().now() {
+                    return self.cancel(start.timer);
+                }
                 self.start(start, cpu);
                 self.seen.borrow_mut().guessed[start.timer as usize] = false;
             }
@@ -367,7 +411,11 @@ impl<'s> Engine<'s> {
         let family = self.script.families.get(number).copied();
         seen.has_fired |= family != Some(Family::Wheel) || self.script.wheel == WheelEvents::Device;
         let Some(family) = family else {
-            return self.next_tick().map_or(CallbackResult::Done, CallbackResult::Restart);
+            let cpu = number - self.script.families.len();
+            // The next task runs: which one is not known, and does not matter here.
+            let slice = self.next_slice[cpu].map(|slice| Window::at(firing.now.after(slice)));
+            let next = self.next_tick().or(slice);
+            return next.map_or(CallbackResult::Done, CallbackResult::Restart);
         };
         seen.early += u64::from(firing.now < firing.window.soft);
         if !std::mem::take(&mut seen.guessed[number]) {

@@ -25,6 +25,7 @@ mod script;
 pub mod streams;
 mod summary;
 mod ticks;
+mod upgrade;
 
 pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Recorded, Verdict};
 pub use engine::PolicyResult;
@@ -34,3 +35,4 @@ pub use policy::ReplayPolicy;
 pub use script::{FamilyCounts, Inference};
 pub use summary::{FunctionStarts, OperationCounts, Summary, TraceFacts, summarise};
 pub use ticks::{TickResult, other_ticks};
+pub use upgrade::{UpgradeResult, upgraded};

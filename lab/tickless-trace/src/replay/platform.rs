@@ -51,6 +51,12 @@ impl ReplayPlatform {
         None
     }
 
+    /// Returns whether a CPU's device is armed for a time that has passed.
+    pub(super) fn is_due(&self, cpu: CpuId) -> bool {
+        let armed = self.devices[cpu.index()].load(Ordering::Relaxed);
+        armed <= self.now.load(Ordering::Relaxed)
+    }
+
     /// Delivers the event of a CPU's device. After that, the device is not armed.
     pub(super) fn deliver(&self, cpu: CpuId) {
         self.devices[cpu.index()].store(Ns::NEVER.0, Ordering::Relaxed);

@@ -22,10 +22,12 @@ mod idle;
 mod inference;
 mod interrupt;
 mod paired;
+mod queues;
 mod timers;
 mod writer;
 
 pub(super) use self::idle::{Turn, Turned};
+pub(super) use self::queues::Choice;
 use super::lateness::Lateness;
 use crate::read::{EventKind, Family, Record, Trace};
 use serde::Serialize;
@@ -133,22 +135,37 @@ impl FamilyCounts {
 
 /// Converts a trace to a script: the operations on its timers. O(n log n) in the number of records.
 pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
-    writer::Writer::new(trace, inference, Ticks::Kept).write(trace)
+    writer::Writer::new(trace, inference, LeftOut::Nothing).write(trace)
 }
 
 /// Converts a trace to a script like [`write()`], but leaves out the operations on the CPUs' tick
 /// timers, and the interrupts that expired nothing else. Also returns when CPUs were idle.
 pub(super) fn write_without_ticks(trace: &Trace, inference: Inference) -> (Script, Vec<Turn>) {
-    let writer = writer::Writer::new(trace, inference, Ticks::LeftOut);
+    let writer = writer::Writer::new(trace, inference, LeftOut::Ticks);
     let turns = idle::find(trace, &writer.clocks);
     (writer.write(trace), turns)
 }
 
-/// What a script does with the operations on the CPUs' tick timers.
+/// Converts a trace to a script like [`write()`], but leaves out the timers of the scheduler's
+/// slices, and the interrupts that expired nothing else. Also returns what a scheduler with such
+/// timers does; `None` if the trace does not show who waits for a CPU.
+pub(super) fn write_without_slices(
+    trace: &Trace,
+    inference: Inference,
+) -> Option<(Script, Vec<Choice>)> {
+    let writer = writer::Writer::new(trace, inference, LeftOut::Slices);
+    let choices = queues::find(trace, &writer.clocks)?;
+    Some((writer.write(trace), choices))
+}
+
+/// The timers whose operations a script does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ticks {
-    Kept,
-    LeftOut,
+enum LeftOut {
+    Nothing,
+    /// The CPUs' ticks.
+    Ticks,
+    /// The timers that end the scheduler's time slices.
+    Slices,
 }
 
 /// Returns the tick of a trace's kernel, or the default if it is not known.

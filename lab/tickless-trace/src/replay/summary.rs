@@ -1,11 +1,12 @@
 //! All results of a replay, and what the trace recorded.
 
 use super::agreement::{Agreement, Recorded};
-use super::engine::{self, PolicyResult};
+use super::engine::{self, Changes, PolicyResult};
 use super::overlap::{self, Overlap};
 use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
 use super::ticks::TickResult;
+use super::upgrade::UpgradeResult;
 use crate::read::{Event, EventKind, Family, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -21,6 +22,8 @@ pub struct Summary {
     pub policies: Vec<PolicyResult>,
     /// What ticks of other rates cost; empty until [`other_ticks`](super::other_ticks) computes it.
     pub ticks: Vec<TickResult>,
+    /// What Linux 7.2 would have done; empty until [`upgraded`](super::upgraded) computes it.
+    pub upgrade: Vec<UpgradeResult>,
     pub operations: OperationCounts,
     pub cancelled_percent: f64,
     pub top_functions: Vec<FunctionStarts>,
@@ -110,6 +113,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         },
         policies: results,
         ticks: Vec::new(),
+        upgrade: Vec::new(),
         cancelled_percent: operations.all().cancelled_percent(),
         operations,
         top_functions: top_functions(trace, &script),
@@ -127,7 +131,8 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
 
 fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<PolicyResult> {
     thread::scope(|scope| {
-        let start = |&policy| scope.spawn(move || engine::run(script, trace, policy, None));
+        let start =
+            |&policy| scope.spawn(move || engine::run(script, trace, policy, Changes::default()));
         let threads: Vec<_> = policies.iter().map(start).collect();
         let result = |thread: thread::ScopedJoinHandle<'_, PolicyResult>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

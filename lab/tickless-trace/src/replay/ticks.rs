@@ -5,7 +5,7 @@
 //! `docs/book/src/replay.md` describes what this method cannot know.
 
 use super::agreement::Agreement;
-use super::engine::{self, OtherTicks};
+use super::engine::{self, Changes, OtherTicks};
 use super::lateness::Quantiles;
 use super::script::{self, Inference};
 use crate::read::{Trace, tick};
@@ -39,7 +39,8 @@ pub fn other_ticks(trace: &Trace, inference: Inference, rates: &[u32]) -> Option
         let Some(length) = Tick::new(tick(hz).to_duration()) else { continue };
         for stopped in [true, false] {
             let ticks = OtherTicks { length, stop: stopped, turns: &turns };
-            let result = engine::run(&script, trace, policy, Some(ticks));
+            let changes = Changes { ticks: Some(ticks), ..Changes::default() };
+            let result = engine::run(&script, trace, policy, changes);
             results.push(TickResult {
                 hz,
                 stopped,

@@ -16,6 +16,7 @@ mod replay_ticks;
 mod trace_damage;
 mod trace_formats;
 mod trace_soundness;
+mod upgrade;
 
 #[path = "../support/mod.rs"]
 mod support;

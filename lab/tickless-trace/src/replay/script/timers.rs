@@ -4,7 +4,7 @@
 //! or queue) identify a timer. The kernel uses the address of a freed timer again: when the new
 //! timer is set up, it counts as idle, whatever the state of the freed one was.
 
-use crate::read::{Event, Family, Record, TimerAddr, Trace};
+use crate::read::{Event, Family, NameId, Record, TimerAddr, Trace};
 use std::collections::HashMap;
 
 #[derive(Debug)]
@@ -39,18 +39,18 @@ impl Timers {
         Some(self.by_record[place]).filter(|number| *number != NONE)
     }
 
-    /// Returns for each timer whether it is the tick of a CPU. O(n) in the number of records.
-    pub(super) fn ticks(&self, trace: &Trace) -> Vec<bool> {
-        let functions = trace.names.tick_functions();
-        let mut is_tick = vec![false; self.families.len()];
+    /// Returns for each timer whether its callback is one of `functions`. O(n) in the number of
+    /// records.
+    pub(super) fn calling(&self, trace: &Trace, functions: &[Option<NameId>]) -> Vec<bool> {
+        let mut is_meant = vec![false; self.families.len()];
         for (record, &timer) in trace.records.iter().zip(&self.by_record) {
             if let Event::HrtimerStart { function, .. }
             | Event::HrtimerExpireEntry { function, .. } = record.event
             {
-                is_tick[timer as usize] |= functions.contains(&Some(function));
+                is_meant[timer as usize] |= functions.contains(&Some(function));
             }
         }
-        is_tick
+        is_meant
     }
 }
 

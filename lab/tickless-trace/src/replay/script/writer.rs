@@ -4,7 +4,7 @@ use super::clocks::{Clocks, effective};
 use super::deferral::is_deferred;
 use super::interrupt::{Ends, Interrupt};
 use super::timers::Timers;
-use super::{Inference, ItemKind, Moment, Op, Script, Start, Ticks, paired};
+use super::{Inference, ItemKind, LeftOut, Moment, Op, Script, Start, paired};
 use crate::read::{ClockId, Context, Event, EventKind, Family, Gap, NameId, Record, Trace};
 use crate::replay::policy::ReplayPolicy;
 use tickless_core::queues::wheel::Wakes;
@@ -13,7 +13,7 @@ use tickless_core::time::{CpuId, Ns, Window};
 pub(super) struct Writer {
     pub(super) inference: Inference,
     pub(super) clocks: Clocks,
-    ticks: Ticks,
+    left_out: LeftOut,
     pub(super) slice_function: Option<NameId>,
     /// Whether the trace records when a device is programmed that an interrupt has left alone.
     pub(super) has_deferred: bool,
@@ -80,20 +80,26 @@ struct Seen<'t> {
 
 impl Writer {
     /// Prepares the state of each timer and CPU: nothing is known of them yet.
-    pub(super) fn new(trace: &Trace, inference: Inference, ticks: Ticks) -> Writer {
+    pub(super) fn new(trace: &Trace, inference: Inference, left_out: LeftOut) -> Writer {
         let timers = Timers::number(trace);
         let clocks = Clocks::measure(trace, &timers);
         let state = |is_tick| State { is_tick, ..State::default() };
+        let slice_function = trace.names.find(ReplayPolicy::SLICE_FUNCTION);
+        let ticks = timers.calling(trace, &trace.names.tick_functions());
+        let mut script = Script::new(trace, &clocks, timers.families.clone());
+        if slice_function.is_some() {
+            script.slices = timers.calling(trace, &[slice_function]);
+        }
         Writer {
             inference,
-            ticks,
-            slice_function: trace.names.find(ReplayPolicy::SLICE_FUNCTION),
+            left_out,
+            slice_function,
             has_deferred: trace.records.iter().any(|record| is_deferred(&record.event)),
             ends: Ends::of(trace),
             place: 0,
-            states: timers.ticks(trace).into_iter().map(state).collect(),
+            states: ticks.into_iter().map(state).collect(),
             cpus: (0..trace.cpus).map(|_| Cpu::default()).collect(),
-            script: Script::new(trace, &clocks, timers.families.clone()),
+            script,
             clocks,
             timers,
         }
@@ -171,7 +177,12 @@ impl Writer {
     fn timer(&mut self, seen: Seen<'_>) {
         let Seen { record, timer, at } = seen;
         self.follow_interrupt(record, at, self.handler_now(seen));
-        if self.ticks == Ticks::LeftOut && self.states[timer as usize].is_tick {
+        let is_left_out = match self.left_out {
+            LeftOut::Nothing => false,
+            LeftOut::Ticks => self.states[timer as usize].is_tick,
+            LeftOut::Slices => self.script.slices[timer as usize],
+        };
+        if is_left_out {
             return;
         }
         match record.event {
@@ -218,7 +229,6 @@ impl Writer {
             self.infer_cancel(timer, record.cpu, at);
             self.states[timer as usize].known = Known::Idle;
         }
-        self.script.slices[timer as usize] |= self.slice_function == Some(function);
         let state = &mut self.states[timer as usize];
         state.is_removed |= was_armed == Some(true);
         let clock = self.clocks.clock_of(state.clock, expires, record.time);
@@ -402,9 +412,9 @@ impl Writer {
         let families = &self.script.families;
         let expires =
             |op: &Op| matches!(op, Op::Expire(of) if families[*of as usize] == Family::Queue);
-        // Without the ticks, an interrupt that expired only ticks would not have happened. The
-        // other operations of its CPU remain.
-        if self.ticks == Ticks::Kept || ops.iter().any(expires) {
+        // Without the timers that are left out, an interrupt that expired no others would not have
+        // happened. The other operations of its CPU remain.
+        if self.left_out == LeftOut::Nothing || ops.iter().any(expires) {
             self.script.push(moment, cpu, ItemKind::Interrupt { now, due }, &ops);
         } else if !ops.is_empty() {
             self.script.push(moment, cpu, ItemKind::Operation, &ops);
