@@ -21,7 +21,10 @@
 //! The futures need no runtime: a driver thread of [`Timers`] wakes the task, on any executor. The
 //! functions of this module use the timers of the process, which start when the first future is
 //! polled. [`Timers::sleep`], [`Timers::timeout_after`] and the other methods of [`Timers`] use
-//! timers that the program started, or those of a [`VirtualTime`](crate::VirtualTime).
+//! timers that the program started, or those of a [`VirtualTime`](crate::VirtualTime). Where the
+//! program moves the caller's clock, the functions of this module follow it, as
+//! [`Timers::process`] does: in a tokio runtime whose clock was paused, or on a virtual clock that
+//! the thread has entered. What was created before that stays on its own clock.
 //!
 //! # Cost
 //!
@@ -63,39 +66,37 @@ mod timeout;
 pub use deadline::{DeadlineScope, deadline_scope, propagate_deadline, remaining};
 pub use interval::{Interval, Tick};
 pub use sleep::{CoarseSleep, Sleep};
-pub use source::TimerSource;
+pub use source::{TimerSource, now};
 pub use timeout::{Elapsed, Timeout};
 
-use crate::process::{self, default_slack};
 #[cfg(doc)]
 use crate::timers::Timers;
 use labelled::Labelled;
+use source::make;
 use std::time::Duration;
 use tickless_core::time::Instant;
 
 /// Returns a future that completes when `after` has passed.
 pub fn sleep(after: Duration) -> Sleep {
-    Sleep::new(process::handle(), now() + after, default_slack(after))
+    make(|(timers, now, slack)| Sleep::new(timers, now + after, slack(after)))
 }
 
 /// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If `deadline` has
 /// passed, the future is ready when first polled.
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    let after = deadline - now();
-    Sleep::new(process::handle(), deadline, default_slack(after))
+    make(|(timers, now, slack)| Sleep::new(timers, deadline, slack(deadline - now)))
 }
 
 /// Returns a future that completes when `after` has passed, or later by up to 13 % of `after`: for
 /// idle timeouts, which are often moved to a later time and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
-    CoarseSleep::new(process::handle(), now() + after)
+    make(|(timers, now, _)| CoarseSleep::new(timers, now + after))
 }
 
 /// Returns an interval that ticks every `period`, starting one period from now. A period of zero
 /// counts as one nanosecond.
 pub fn interval(period: Duration) -> Interval {
-    let first = now() + period;
-    Interval::new(process::handle(), first, period, default_slack(period))
+    make(|(timers, now, slack)| Interval::new(timers, now + period, period, slack(period)))
 }
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. As
@@ -129,9 +130,4 @@ pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, Coars
 /// timers of the set share.
 pub fn labelled<F: Future>(label: &'static str, future: F) -> impl Future<Output = F::Output> {
     Labelled::new(label, future)
-}
-
-/// Returns the current time on the clock of the process's timers.
-pub fn now() -> Instant {
-    process::now()
 }

@@ -8,27 +8,15 @@ use crate::timers::Timers;
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
-impl Timers {
-    /// Returns the timers of this process, which [`future`](crate::future) uses too: a base for
-    /// each CPU that the process is allowed to use, each with a driver thread once it is used. The
-    /// first call starts them, which blocks for about a millisecond; they run until the process
-    /// ends. For a separate set, see [`builder`](Timers::builder).
-    ///
-    /// # Errors
-    ///
-    /// [`StartTimersError::Thread`] if the system refuses a thread.
-    pub fn process() -> Result<Timers, StartTimersError> {
-        let mut refused = None;
-        let start =
-            || Builder::new().start_for_process().map_err(|error| refused = Some(error)).ok();
-        match TIMERS.get(is_ours, start) {
-            Some(timers) => Ok(timers.clone()),
-            None => Err(refused.unwrap_or_else(|| unreachable!("`start` has failed"))),
-        }
-    }
-}
-
 static TIMERS: PerProcess<Timers> = PerProcess::new();
+
+/// Like [`timers`], but returns the error if the system refuses a thread.
+pub(crate) fn start() -> Result<&'static Timers, StartTimersError> {
+    let mut refused = None;
+    let start = || Builder::new().start_for_process().map_err(|error| refused = Some(error)).ok();
+    let timers = TIMERS.get(is_ours, start);
+    timers.ok_or_else(|| refused.unwrap_or_else(|| unreachable!("`start` has failed")))
+}
 
 /// Returns the timers of this process, or of this forked child, and starts them if necessary.
 #[inline]

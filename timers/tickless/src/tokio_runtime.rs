@@ -13,19 +13,21 @@ mod driver;
 pub(crate) mod rescue;
 
 use crate::hrtimer::HrTimer;
+use crate::platform::clock::{ClockSource, HostClock};
 use crate::platform::fork::ProcessLock;
 use crate::process::{self, default_slack};
 use crate::timer::shared;
 use crate::timers::Timers;
 use crate::virtual_time::VirtualTime;
 pub(crate) use clock::END;
-use clock::RuntimeClock;
+use clock::{ANY_MOVES, RuntimeClock};
 use driver::Driver;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
@@ -71,6 +73,53 @@ pub(crate) fn current() -> Current {
         Err(_) => None,
     };
     timers.map_or(Current::Process, Current::Runtime)
+}
+
+/// Returns the timers of the caller's context if the program moves their clock: an entered virtual
+/// clock, or the clock of a runtime that was paused. What is made from the process's timers uses
+/// these there.
+#[track_caller]
+pub(crate) fn moved() -> Option<Current> {
+    if let Some(time) = entered() {
+        return Some(Current::Virtual(time));
+    }
+    let runtime = Handle::try_current().ok()?;
+    clock::was_paused(&runtime).then(|| of(&runtime).map(Current::Runtime))?
+}
+
+/// Returns `false` if [`check_clock`] succeeds for all timers of the process, as far as is known
+/// without looking at the caller's context.
+#[inline]
+pub(crate) fn any_moves() -> bool {
+    ANY_MOVES.load(Ordering::Relaxed)
+}
+
+/// Why something that waits by the clock of some timers cannot be used here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ClockError {
+    /// The timers are those of a runtime that has ended.
+    Ended,
+    /// The program moves the caller's clock, which is not that of the timers.
+    Other,
+}
+
+/// Returns an error if what waits by the clock of `timers` would give wrong answers to a caller in
+/// this context. A virtual clock never does: the program has chosen it.
+pub(crate) fn check_clock(timers: &Timers) -> Result<(), ClockError> {
+    fn clock_of(timers: &Timers) -> &HostClock {
+        &timers.shared.bases.platform().clock
+    }
+    let clock = clock_of(timers);
+    if clock.runtime().is_some_and(|runtime| runtime.has_ended()) {
+        return Err(ClockError::Ended);
+    }
+    if clock.source() == ClockSource::Manual {
+        return Ok(());
+    }
+    match moved().as_ref().and_then(Current::timers) {
+        Some(here) if !clock.agrees_with(clock_of(here)) => Err(ClockError::Other),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the time on the clock of [`current`], without starting timers.
@@ -202,19 +251,20 @@ struct Entered {
 }
 
 impl VirtualTime {
-    /// Makes this thread use the virtual clock for [`tokio_time`](crate::tokio_time), until the
-    /// returned guard is dropped: [`Instant::now`](crate::tokio_time::Instant::now), and the
-    /// sleeps, intervals and timeouts that the thread creates. Those created earlier stay on their
-    /// clocks. If a thread has entered several clocks, it uses the innermost.
+    /// Makes this thread use the virtual clock until the returned guard is dropped: for all of
+    /// [`tokio_time`](crate::tokio_time) and [`future`](crate::future), and for what the thread
+    /// creates from [`Timers::process`]. What was created earlier stays on its clock; a limiter
+    /// then [refuses](crate::bandwidth::AcquireError::OtherClock) the thread. If a thread has
+    /// entered several clocks, it uses the innermost.
     #[must_use = "the thread leaves the virtual clock as soon as the guard is dropped"]
     pub fn enter(&self) -> impl fmt::Debug + use<> {
-        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
+        enter_until_the_thread_ends(self);
         Entered { time: self.clone(), on_thread: PhantomData }
     }
 }
 
-#[cfg(feature = "tokio-test-util")]
 pub(crate) fn enter_until_the_thread_ends(time: &VirtualTime) {
+    ANY_MOVES.store(true, Ordering::Relaxed);
     ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
 }
 

@@ -41,7 +41,9 @@
 //!
 //! `#[tokio::test(start_paused = true)]`, `tokio::time::pause` and `tokio::time::advance` move
 //! these timers, too. All timers of the runtime then fire in the order of their deadlines, and with
-//! tokio's resolution of a millisecond. `pause`, `resume` and `advance` require the feature
+//! tokio's resolution of a millisecond. So do the futures of [`tickless::future`](crate::future),
+//! and limiters and timers from [`Timers::process`](crate::Timers::process), that are created while
+//! the clock is paused. `pause`, `resume` and `advance` require the feature
 //! `tokio-test-util`, as tokio's require `test-util`.
 //!
 //! Tokio can pause current-thread runtimes only. A [`VirtualTime`](crate::VirtualTime) works with
@@ -81,7 +83,8 @@ pub use crate::tokio_runtime::{rescue::rescue_after, use_tokio_sleep};
 
 /// Returns the timers of this module, for libraries that take a
 /// [`TimerSource`](crate::future::TimerSource). Each future belongs to the runtime in which it is
-/// created.
+/// created. Limiters and timers with callbacks come from
+/// [`Timers::process`](crate::Timers::process), which follows a paused clock, too.
 pub fn timers() -> crate::future::TimerSource {
     crate::future::TimerSource::of_context()
 }

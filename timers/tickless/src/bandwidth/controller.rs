@@ -22,6 +22,8 @@ use crate::platform::fork::OfProcess;
 use crate::platform::locked::locked;
 use crate::timer::fired::Fired;
 use crate::timers::Timers;
+#[cfg(feature = "tokio-time")]
+use crate::tokio_runtime::any_moves;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -170,6 +172,11 @@ impl Controller {
     /// be read without a function call.
     #[inline]
     pub(super) fn try_take(&self, permits: u64) -> Take {
+        // The caller's clock must be checked, which only the caller of `take` does.
+        #[cfg(feature = "tokio-time")]
+        if any_moves() {
+            return Take::AskGroup;
+        }
         if self.is_forked_child() {
             return Take::AskGroup;
         }

@@ -12,7 +12,7 @@
 //!   refill.
 
 use super::controller::{Begin, Controller};
-use super::limiter::{AcquireError, Limiter, refusal};
+use super::limiter::{AcquireError, Limiter, check_clock, refusal};
 use super::plan::{BandwidthBuilder, Plan};
 use crate::platform::fork::OfProcess;
 use crate::timers::Timers;
@@ -156,7 +156,8 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
     ///
     /// # Errors
     ///
-    /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
+    /// [`NoTimers`](AcquireError::NoTimers) and [`OtherClock`](AcquireError::OtherClock), as
+    /// [`Limiter::try_acquire`] does.
     pub fn limiter<Q>(&self, key: &Q) -> Result<Limiter, AcquireError>
     where
         K: Borrow<Q>,
@@ -167,7 +168,9 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
         inner.with_key(hash, key, now, |state| inner.limiter_of(state, now))
     }
 
-    /// Returns how many permits a key has now. An unknown key has the most that it can hold. O(1).
+    /// Returns how many permits the caller can take for a key now; 0 if the caller is on
+    /// [another clock](AcquireError::OtherClock). An unknown key has the most that it can hold.
+    /// O(1).
     pub fn available<Q>(&self, key: &Q) -> u64
     where
         K: Borrow<Q>,
@@ -247,11 +250,12 @@ impl<K: Hash + Eq> KeyedLimiter<K> {
 
 impl<K: Hash + Eq> Inner<K> {
     /// Returns the key's hash and the current time, which every call by key needs first. Fails in a
-    /// forked child, where no timers run.
+    /// forked child, where no timers run, and for a caller on another clock.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
         if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
         }
+        check_clock(&self.timers)?;
         Ok((self.hasher.hash_one(key), self.timers.shared.now()))
     }
 

@@ -3,6 +3,8 @@
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthBuilder, Plan};
 use crate::timers::Timers;
+#[cfg(feature = "tokio-time")]
+use crate::tokio_runtime::{self, ClockError};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -64,6 +66,11 @@ pub enum AcquireError {
     TimedOut,
     /// The limiter has been [closed](Limiter::close). Nothing was taken.
     Closed,
+    /// The program moves the caller's clock: the caller is in a tokio runtime whose clock was
+    /// paused, or its thread has entered a [`VirtualTime`](crate::VirtualTime). The limiter's
+    /// permits come by another clock, the system's or that of another runtime, so an answer would
+    /// be wrong by the caller's. Create the limiter where it is used.
+    OtherClock,
 }
 
 impl fmt::Display for AcquireError {
@@ -81,6 +88,10 @@ impl fmt::Display for AcquireError {
                 f.write_str("the permits were not available in time; wait longer")
             }
             AcquireError::Closed => f.write_str("the limiter is closed; stop, or create another"),
+            AcquireError::OtherClock => f.write_str(
+                "the caller is on a paused or virtual clock, and the permits come by another clock \
+                 (the system's, or another runtime's); create the limiter on the caller's clock",
+            ),
         }
     }
 }
@@ -142,7 +153,8 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Empty`](AcquireError::Empty), [`NeverEnough`](AcquireError::NeverEnough),
-    /// [`Closed`](AcquireError::Closed), or [`NoTimers`](AcquireError::NoTimers) in a forked child.
+    /// [`Closed`](AcquireError::Closed), [`OtherClock`](AcquireError::OtherClock), or
+    /// [`NoTimers`](AcquireError::NoTimers) in a forked child and after the runtime of the timers.
     #[inline]
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.try_take(permits) {
@@ -156,6 +168,7 @@ impl Limiter {
     /// `try_acquire` gives up if reading the clock takes a function call.
     #[inline(never)]
     fn ask_group(&self, permits: u64) -> Result<(), AcquireError> {
+        check_clock(self.controller.timers())?;
         match self.controller.take(permits) {
             Take::Taken => return Ok(()),
             Take::Refused => return Err(refusal(permits, self.controller.most())),
@@ -173,13 +186,14 @@ impl Limiter {
     /// Blocks the thread until the permits are available, and takes them. Threads and the tasks of
     /// [`acquire`](Limiter::acquire) wait in one queue. Allocates if it has to wait. On a virtual
     /// clock that advances automatically, use `time.block_on` with [`acquire`](Limiter::acquire),
-    /// which keeps the clock exact.
+    /// which keeps the clock exact. In a tokio runtime whose clock was paused, await `acquire`: the
+    /// clock stands while this call blocks the runtime's thread.
     ///
     /// # Errors
     ///
-    /// [`NeverEnough`](AcquireError::NeverEnough), [`QueueFull`](AcquireError::QueueFull) and
-    /// [`NoTimers`](AcquireError::NoTimers), without waiting; [`Closed`](AcquireError::Closed) as
-    /// soon as the limiter is closed.
+    /// [`NeverEnough`](AcquireError::NeverEnough), [`QueueFull`](AcquireError::QueueFull),
+    /// [`OtherClock`](AcquireError::OtherClock) and [`NoTimers`](AcquireError::NoTimers), without
+    /// waiting; [`Closed`](AcquireError::Closed) as soon as the limiter is closed.
     pub fn blocking_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         self.block(permits, None)
     }
@@ -247,8 +261,12 @@ impl Limiter {
         self.controller.close();
     }
 
-    /// Returns how many permits can be taken now; 0 once the limiter is closed. Takes its lock.
+    /// Returns how many permits the caller can take now; 0 once the limiter is closed, or if the
+    /// caller is on [another clock](AcquireError::OtherClock). Takes its lock.
     pub fn available(&self) -> u64 {
+        if check_clock(self.controller.timers()).is_err() {
+            return 0;
+        }
         let Some((state, now)) = self.controller.enter() else { return 0 };
         let pool = if state.is_closed { 0 } else { state.group.pool() };
         let available = u64::try_from(pool).unwrap_or(0);
@@ -266,6 +284,7 @@ impl Limiter {
     /// Fails as [`try_acquire`](Limiter::try_acquire) does, but not with
     /// [`Empty`](AcquireError::Empty).
     pub fn retry_after(&self, permits: u64) -> Result<Duration, AcquireError> {
+        check_clock(self.controller.timers())?;
         let (state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         let at = match state.is_closed {
             false => state.group.available_at(permits, now).map_err(AcquireError::from),
@@ -294,6 +313,17 @@ impl Limiter {
 
 pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
     if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
+}
+
+/// Refuses a caller who is on another clock than that by which permits come.
+pub(super) fn check_clock(timers: &Timers) -> Result<(), AcquireError> {
+    #[cfg(feature = "tokio-time")]
+    return tokio_runtime::check_clock(timers).map_err(|error| match error {
+        ClockError::Ended => AcquireError::NoTimers,
+        ClockError::Other => AcquireError::OtherClock,
+    });
+    #[cfg(not(feature = "tokio-time"))]
+    Ok(())
 }
 
 struct Unpark(Thread);
@@ -381,6 +411,7 @@ impl Future for Acquire {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.queued.is_none() {
+            check_clock(self.controller.timers())?;
             match self.controller.take(self.permits) {
                 Take::Taken => return Poll::Ready(Ok(())),
                 Take::Refused | Take::AskGroup => {}

@@ -7,6 +7,7 @@
 use super::controller::{Begin, Controller, Wake};
 use super::limiter::AcquireError;
 use super::plan::{BandwidthBuilder, Plan};
+use crate::process;
 use crate::timers::Timers;
 use rustix::time::{ClockId, clock_gettime};
 use std::marker::PhantomData;
@@ -55,7 +56,9 @@ const SLICE: Duration = Duration::from_millis(5);
 
 impl Timers {
     /// Creates a builder for a group of threads that together can use `quota` of CPU time per
-    /// `period`. The quota can be at most the period times the number of CPUs.
+    /// `period`. The quota can be at most the period times the number of CPUs. If these are the
+    /// timers of a tokio runtime, the group uses those of the process, because the runtime's clock
+    /// can be paused while the threads use CPU time.
     pub fn throttle(&self, quota: Duration, period: Duration) -> BandwidthBuilder<Throttle> {
         let quota = Ns::from_duration(quota).0;
         let slice = quota.min(SLICE.as_nanos() as u64).max(1);
@@ -86,7 +89,11 @@ impl BandwidthBuilder<Throttle> {
     pub fn start(self) -> Result<Throttle, BandwidthError> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         self.plan.settings.check_cpu_time(cpus)?;
-        Ok(Throttle { controller: Controller::start(&self.timers, self.plan, Begin::Full)? })
+        // CPU time is real, so no runtime's clock can count its periods.
+        let is_of_runtime = self.timers.shared.bases.platform().clock.runtime().is_some();
+        let timers = if is_of_runtime { process::timers() } else { Some(&self.timers) };
+        let timers = timers.ok_or(BandwidthError::NoTimers)?;
+        Ok(Throttle { controller: Controller::start(timers, self.plan, Begin::Full)? })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::time;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
 #[cfg(feature = "tokio-time")]
-use crate::tokio_runtime::{self, current};
+use crate::tokio_runtime::{self, Current, current, moved};
 use crate::virtual_time::VirtualTime;
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
@@ -66,7 +66,7 @@ impl TimerSource {
     /// Returns the current time on the clock that the deadlines of the futures are on.
     pub fn now(&self) -> Instant {
         match &self.source {
-            Source::Process => process::now(),
+            Source::Process => now(),
             Source::Own(timers) => timers.now(),
             #[cfg(feature = "tokio-time")]
             Source::Context => tokio_runtime::now(),
@@ -79,26 +79,73 @@ impl TimerSource {
         time::to_std(self.now())
     }
 
-    /// Returns the timers, to read their statistics or to create timers with callbacks. If the
-    /// futures use the timers of a runtime, which cannot run callbacks, returns those of the
-    /// process; `tokio_time::stats` has the statistics of a runtime. `None` if the system refuses
+    /// Returns the timers, to read their statistics, or to create limiters and timers with
+    /// callbacks on the clock of the futures. In a tokio runtime whose clock runs with real time
+    /// these are the timers of the process, whose callbacks do not delay the runtime;
+    /// `tokio_time::stats` has the statistics of the runtime's own. `None` if the system refuses
     /// the threads of the process's timers.
-    pub fn timers(&self) -> Option<&Timers> {
+    pub fn timers(&self) -> Option<Timers> {
         match &self.source {
-            Source::Own(timers) => Some(timers),
-            _ => process::timers(),
+            Source::Own(timers) => Some(timers.clone()),
+            _ => Timers::process().ok(),
         }
+    }
+}
+
+impl Timers {
+    /// Returns the timers of this process, which [`future`](crate::future) uses too: a base for
+    /// each CPU that the process is allowed to use, each with a driver thread once it is used. The
+    /// first call starts them, which blocks for about a millisecond; they run until the process
+    /// ends. For a separate set, see [`builder`](Timers::builder).
+    ///
+    /// Where the program moves the caller's clock, returns timers on that clock instead (feature
+    /// `tokio-time`): those of the tokio runtime that the caller is in, if its clock was paused, or
+    /// those of the [`VirtualTime`] that the thread has [entered](VirtualTime::enter). The
+    /// runtime's timers run their callbacks on the runtime's thread, and none after its end. For
+    /// real time in such a test, start a separate set.
+    ///
+    /// # Errors
+    ///
+    /// [`StartTimersError::Thread`] if the system refuses a thread.
+    #[track_caller]
+    pub fn process() -> Result<Timers, StartTimersError> {
+        #[cfg(feature = "tokio-time")]
+        if let Some(timers) = moved().as_ref().and_then(Current::timers) {
+            return Ok(timers.clone());
+        }
+        process::start().cloned()
     }
 }
 
 /// What a future is made from: timers, the current time on their clock, and their default slack.
 type Parts<'a> = (Option<&'a Handle>, Instant, &'a dyn Fn(Duration) -> Ns);
 
+/// Calls `make` with the timers of the process, or with those of the caller's context if the
+/// program moves their clock.
+#[inline(always)]
+pub(super) fn make<T>(make: impl FnOnce(Parts<'_>) -> T) -> T {
+    #[cfg(feature = "tokio-time")]
+    if let Some(timers) = moved() {
+        return make((timers.handle(), timers.now(), &|after| timers.slack(after)));
+    }
+    make((process::handle(), process::now(), &default_slack))
+}
+
+/// Returns the current time on the clock that the futures of this module use: that of the process's
+/// timers, or the caller's, if the program moves it.
+pub fn now() -> Instant {
+    #[cfg(feature = "tokio-time")]
+    if let Some(timers) = moved() {
+        return timers.now();
+    }
+    process::now()
+}
+
 impl TimerSource {
     /// Calls `make` with what a future needs: a handle, the time, and the default slack.
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
         match &self.source {
-            Source::Process => make((process::handle(), process::now(), &default_slack)),
+            Source::Process => self::make(make),
             Source::Own(timers) => timers.make(make),
             #[cfg(feature = "tokio-time")]
             Source::Context => {

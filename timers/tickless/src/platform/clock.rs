@@ -116,6 +116,9 @@ impl HostClock {
         let unmoved = match (base, self.kind) {
             (TimeBase::Monotonic, _) => return self.now(),
             (_, Kind::Manual) => self.now(),
+            (base, Kind::Runtime) if self.is_real() => return system_time(base),
+            // All clocks advance together in a test that moves one.
+            (_, Kind::Runtime) => self.now(),
             (base, _) => system_time(base),
         };
         self.steps().shown(base, unmoved)
@@ -131,7 +134,15 @@ impl HostClock {
 
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn of_runtime(runtime: Arc<dyn Runtime>) -> HostClock {
-        HostClock { runtime: Some(runtime), ..HostClock::without_counter(Kind::Runtime) }
+        let clock = HostClock::without_counter(Kind::Runtime);
+        let now = system_now();
+        #[cfg(linux_platform)]
+        {
+            let ahead_ns = system_time(TimeBase::Boottime).since(now).0;
+            clock.steps().step(TimeBase::Boottime, i128::from(ahead_ns));
+        }
+        clock.steps().set_realtime(system_time(TimeBase::Realtime), now);
+        HostClock { runtime: Some(runtime), ..clock }
     }
 
     /// Returns the asynchronous runtime that drives the timers on this clock, if there is one.

@@ -11,6 +11,9 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     /// Returns whether the program is known to move the runtime's clock itself, or to have done so.
     fn is_virtual(&self) -> bool;
 
+    /// Returns whether the runtime has shut down: nothing fires timers any more.
+    fn has_ended(&self) -> bool;
+
     /// Returns whether the task that runs the timers waits in a timer of the runtime. Otherwise it
     /// waits for a timer of the kernel, which would expire at the wrong time on a virtual clock. So
     /// this method checks whether the clock has become virtual.

@@ -149,6 +149,9 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         let label = events::are_traced().then(|| self.label());
         // Do not access the timer after this line: its callback has perhaps freed it by then.
         let started = self.set.bases.start(self.timer(), window, now, options);
+        if L::COARSE {
+            self.set.changed();
+        }
         if let Some(label) = label.filter(|_| started.is_ok()) {
             events::armed(label, window);
         }
@@ -173,6 +176,9 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         let timer = unsafe { NewTimer::new(self.timer) };
         let label = events::are_traced().then(|| self.label());
         self.set.bases.start_new(timer, window, now);
+        if L::COARSE {
+            self.set.changed();
+        }
         if let Some(label) = label {
             events::armed(label, window);
         }
@@ -283,6 +289,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     #[inline]
     fn found(&self, found: Cancel) -> Cancel {
         self.set.count_cancel(found);
+        self.set.changed();
         events::cancelled(|| self.label());
         found
     }
@@ -306,6 +313,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         } else {
             ends::end(bases, timer)
         };
+        self.set.changed();
         self.set.notes.forget(self.address());
         ended
     }
@@ -327,6 +335,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             self.shut_and_wait()?
         };
         self.set.count_cancel(found);
+        self.set.changed();
         self.forget_notes(found);
         Ok(())
     }
@@ -341,12 +350,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return;
         }
         let found = ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
-        // Only the device of a tokio runtime must learn of the cancel. The set of such a runtime
-        // has a single base, so there is no need to find out which base the timer was on.
-        #[cfg(feature = "tokio-time")]
-        if let Some(device) = self.set.bases.platform().devices.first() {
-            device.disarmed();
-        }
+        self.set.changed();
         self.forget_notes(found);
     }
 

@@ -138,6 +138,17 @@ impl Shared {
         runtime.is_none_or(|runtime| runtime.has_seen(deadline))
     }
 
+    /// Tells the device of a tokio runtime that a timer was disarmed, or that a coarse timer was
+    /// armed. Other devices need not know.
+    #[inline]
+    pub(super) fn changed(&self) {
+        // The set of such a runtime has a single base, so it does not matter which base it was.
+        #[cfg(feature = "tokio-time")]
+        if let Some(device) = self.bases.platform().devices.first() {
+            device.changed();
+        }
+    }
+
     /// Returns the number of the CPU on which the caller runs. The caller can be moved at any time.
     #[inline]
     pub(crate) fn cpu(&self) -> usize {
@@ -198,6 +209,7 @@ impl Shared {
 
     pub(crate) fn is_virtual(&self) -> bool {
         self.is_virtual
+            || self.bases.platform().clock.runtime().is_some_and(|runtime| runtime.is_virtual())
     }
 
     pub(crate) fn has_drivers(&self) -> bool {

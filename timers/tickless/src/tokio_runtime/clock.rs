@@ -23,6 +23,10 @@ const APART: time::Duration = time::Duration::from_micros(20);
 /// The time on the clock of a runtime that has ended: every timer is due.
 pub(crate) const END: Ns = Ns(Ns::NEVER.0 - 1);
 
+/// Whether a clock that the program moves was ever seen: a virtual clock that a thread has entered,
+/// or the paused clock of a runtime.
+pub(super) static ANY_MOVES: AtomicBool = AtomicBool::new(false);
+
 /// The clock of one runtime, and the waker of the task that drives the timers on it.
 #[derive(Debug)]
 pub(super) struct RuntimeClock {
@@ -46,6 +50,15 @@ pub(super) fn now_in(runtime: &Handle) -> Ns {
 
 fn can_pause(runtime: &Handle) -> bool {
     runtime.runtime_flavor() == RuntimeFlavor::CurrentThread
+}
+
+/// Returns whether the clock of a runtime that the caller is in was ever paused.
+pub(super) fn was_paused(runtime: &Handle) -> bool {
+    can_pause(runtime) && {
+        let before = time::Instant::now();
+        let shown = tokio::time::Instant::now().into_std();
+        shown < before || shown > time::Instant::now()
+    }
 }
 
 fn tokio_now() -> Ns {
@@ -92,14 +105,11 @@ impl RuntimeClock {
         if !self.can_pause || self.is_known_virtual() {
             return self.is_known_virtual();
         }
-        if Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id()) {
-            let before = time::Instant::now();
-            let shown = tokio::time::Instant::now().into_std();
-            let after = time::Instant::now();
-            if shown < before || shown > after {
-                self.is_virtual.store(true, Ordering::Relaxed);
-                self.wake_task();
-            }
+        let here = Handle::try_current();
+        if here.is_ok_and(|here| here.id() == self.runtime.id() && was_paused(&here)) {
+            ANY_MOVES.store(true, Ordering::Relaxed);
+            self.is_virtual.store(true, Ordering::Relaxed);
+            self.wake_task();
         }
         self.is_known_virtual()
     }
@@ -132,10 +142,6 @@ impl RuntimeClock {
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::Relaxed)
-    }
 }
 
 impl Runtime for RuntimeClock {
@@ -161,6 +167,10 @@ impl Runtime for RuntimeClock {
 
     fn is_virtual(&self) -> bool {
         self.is_known_virtual()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 
     fn waits_in_task(&self) -> bool {

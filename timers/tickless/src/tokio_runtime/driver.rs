@@ -28,7 +28,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
-use tickless_core::time::CpuId;
+use tickless_core::time::{CpuId, Ns};
 #[cfg(linux_platform)]
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio::runtime::Handle;
@@ -149,12 +149,14 @@ impl State {
                 // Nothing is due: only update the deadline, after timers have been dropped.
                 self.driver.run_and_rearm();
             }
-            let Some(next) = self.driver.next_event() else {
+            // The device's deadline of a coarse timer is the end of its bucket.
+            let next = self.driver.next_event().map_or(earliest, |next| earliest.min(next.to_ns()));
+            if next == Ns::NEVER {
                 // No timer is pending. Drop the sleep: tokio would advance a paused clock to it.
                 self.sleep = None;
                 return;
-            };
-            let next = Instant::from_std(to_std(next));
+            }
+            let next = Instant::from_std(to_std(next.into()));
             let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
             if sleep.deadline() != next || sleep.is_elapsed() {
                 sleep.as_mut().reset(next);

@@ -5,7 +5,7 @@ use super::{Current, RuntimeTimers, current};
 use crate::builder::StartTimersError;
 use crate::platform::locked::locked;
 use crate::platform::runtime::Runtime;
-use crate::timers::Timers;
+use crate::process;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -33,7 +33,7 @@ pub fn rescue_after(late: Duration) -> Result<(), StartTimersError> {
     let Current::Runtime(runtime) = current() else { return Ok(()) };
     let (late, timers) = (late.max(LATE_MIN), Arc::downgrade(&runtime));
     let event = Waker::from(Arc::new(Event(timers.clone())));
-    let checks = Timers::process()?.hrtimer(move |fired| {
+    let checks = process::start()?.hrtimer(move |fired| {
         if let Some(timers) = timers.upgrade() {
             timers.fire_late(late, &event);
             fired.restart(late);

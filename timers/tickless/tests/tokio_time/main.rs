@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
 #![allow(clippy::duplicate_mod, clippy::panic)]
 
+mod moved_clocks;
 mod process_timers;
 mod virtual_time;
 #[path = "../support/woken.rs"]

@@ -42,9 +42,9 @@ impl BaseDevice {
 
     #[cfg(feature = "tokio-time")]
     #[inline]
-    pub fn disarmed(&self) {
+    pub fn changed(&self) {
         if let Some(device) = &self.own_loop {
-            device.disarmed();
+            device.changed();
         }
     }
 

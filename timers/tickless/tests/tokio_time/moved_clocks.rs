@@ -1,0 +1,168 @@
+//! Timers, futures and limiters of the process where the program moves the clock: in a runtime
+//! whose clock is paused, and on a virtual clock that the thread has entered.
+
+use crate::{HOUR, ms, paused};
+use std::future::{Future, pending};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
+use tickless::clock::TimeBase;
+use tickless::future::{self, TimerSource, deadline_scope, propagate_deadline, remaining};
+use tickless::tokio_time::{Instant, advance, run_in_virtual_time, sleep, timeout};
+use tickless::{Timers, VirtualTime};
+use tokio::runtime::Builder;
+
+/// Runs a body on each of the clocks that a program moves.
+fn on_moved_clocks<F: Future<Output: Send> + Send + 'static>(body: impl Fn() -> F) {
+    paused(body());
+    run_in_virtual_time(2, |_| body());
+}
+
+#[test]
+fn futures_follow_the_callers_clock() {
+    on_moved_clocks(|| async {
+        let begin = Instant::now();
+        assert_eq!(future::now(), begin.into());
+        let work = future::coarse_timeout(ms(1_000), sleep(ms(2_000))).await;
+        assert!(work.is_err(), "{:?}", begin.elapsed());
+        assert!(future::timeout(HOUR, pending::<()>()).await.is_err());
+        future::sleep(HOUR).await;
+        future::coarse_sleep(HOUR).await;
+        future::sleep_until(future::now() + HOUR).await;
+        future::interval(HOUR).tick().await;
+        let source = TimerSource::process().unwrap();
+        source.sleep(HOUR).await;
+        assert!(source.timeout_after(HOUR, pending::<()>()).await.is_err());
+        let timers = source.timers().unwrap();
+        assert_eq!(timers.now(), source.now());
+        timers.sleep(HOUR).await;
+        assert_eq!(begin.elapsed(), ms(1_000) + 8 * HOUR);
+        let work = async {
+            let task = tokio::spawn(propagate_deadline(sleep(5 * HOUR)));
+            assert_eq!(remaining(), Some(HOUR));
+            assert!(timeout(3 * HOUR, pending::<()>()).await.is_err());
+            (remaining(), task)
+        };
+        let (left, task) = deadline_scope(future::now() + HOUR, work).await.unwrap();
+        assert_eq!(left, Some(Duration::ZERO));
+        assert!(task.await.unwrap().unwrap_err().is_ambient);
+        assert_eq!(begin.elapsed(), ms(1_000) + 9 * HOUR);
+    });
+}
+
+#[test]
+fn limiters_follow_the_callers_clock() {
+    on_moved_clocks(|| async {
+        let limiter = || Timers::process().unwrap().limiter(1, ms(100));
+        let keyed: KeyedLimiter<u32> = limiter().keyed().unwrap();
+        keyed.try_acquire(&1, 1).unwrap();
+        assert_eq!(keyed.try_acquire(&1, 1), Err(AcquireError::Empty));
+        advance(ms(2_000)).await;
+        keyed.try_acquire(&1, 1).unwrap();
+        let begin = Instant::now();
+        timeout(ms(5_000), keyed.limiter(&1).unwrap().acquire(1)).await.unwrap().unwrap();
+        let limiter = limiter().start().unwrap();
+        limiter.try_acquire(1).unwrap();
+        for _ in 0..5 {
+            timeout(ms(5_000), limiter.acquire(1)).await.unwrap().unwrap();
+        }
+        assert!((ms(500)..=ms(600)).contains(&begin.elapsed()), "{:?}", begin.elapsed());
+        assert!(limiter.retry_after(1).unwrap() <= ms(100));
+    });
+}
+
+#[test]
+fn callbacks_follow_the_callers_clock() {
+    on_moved_clocks(|| async {
+        let (timers, (fired, fires)) = (Timers::process().unwrap(), channel());
+        let fire = |what: &'static str| {
+            let (fired, begin) = (fired.clone(), timers.now());
+            move |now| fired.send((what, now - begin)).unwrap()
+        };
+        let [one, two, three, four] = ["coarse", "precise", "periodic", "clock"].map(fire);
+        let coarse = timers.timeout(move |timer| one(timer.now()));
+        let precise = timers.hrtimer(move |timer| two(timer.now()));
+        let periodic = timers.periodic(move |timer| three(timer.now()));
+        let (clock, now) = (timers.clone(), timers.now_on(TimeBase::Realtime));
+        let alarm = timers.clock_timer(TimeBase::Realtime, move |_| four(clock.now()));
+        precise.start(2 * HOUR).unwrap();
+        coarse.start(HOUR).unwrap();
+        periodic.start(3 * HOUR).unwrap();
+        alarm.start_at(now + 4 * HOUR).unwrap();
+        sleep(5 * HOUR).await;
+        let seen: Vec<_> = fires.try_iter().collect();
+        let hours = [("coarse", 1), ("precise", 2), ("periodic", 3), ("clock", 4)];
+        assert_eq!(seen, hours.map(|(what, hours)| (what, hours * HOUR)));
+        assert_eq!(timers.now_on(TimeBase::Realtime) - now, 5 * HOUR);
+        // A coarse timer fires at its deadline, although its bucket ends after that of another.
+        let begin = Instant::now();
+        precise.start(HOUR).unwrap();
+        coarse.start(Duration::from_secs(3_500)).unwrap();
+        periodic.start(ms(10)).unwrap();
+        periodic.cancel();
+        sleep(Duration::from_secs(3_550)).await;
+        assert_eq!(fires.try_recv().unwrap().0, "coarse");
+        assert_eq!(
+            (begin.elapsed(), fires.try_recv().is_err()),
+            (Duration::from_secs(3_550), true)
+        );
+    });
+}
+
+/// A limiter that exists already when its caller's clock is paused, such as a static one.
+#[test]
+fn limiters_of_another_clock_refuse_the_caller() {
+    fn limiters(timers: &Timers) -> (Limiter, KeyedLimiter<u32>) {
+        let builder = timers.limiter(1, ms(1));
+        (builder.clone().start().unwrap(), builder.keyed().unwrap())
+    }
+    let real = limiters(&Timers::process().unwrap());
+    // A limiter that has been used has permits that can be taken without its lock.
+    real.0.try_acquire(1).unwrap();
+    let one = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let of_another_runtime = one.block_on(async { limiters(&Timers::process().unwrap()) });
+    let refused = |(limiter, keyed): &(Limiter, KeyedLimiter<u32>), error| {
+        assert_eq!(limiter.try_acquire(1), Err(error));
+        assert_eq!(pollster::block_on(limiter.acquire(1)), Err(error));
+        assert_eq!(limiter.blocking_acquire(1), Err(error));
+        assert_eq!(limiter.retry_after(1), Err(error));
+        assert_eq!(limiter.available(), 0);
+        assert_eq!(keyed.try_acquire(&1, 1), Err(error));
+        assert_eq!(keyed.limiter(&1).map(drop), Err(error));
+        assert_eq!(keyed.retry_after(&1, 1), Err(error));
+        assert_eq!(keyed.available(&1), 0);
+    };
+    let refused_here = || {
+        refused(&real, AcquireError::OtherClock);
+        refused(&of_another_runtime, AcquireError::OtherClock);
+        // A virtual clock is chosen on purpose.
+        let time = VirtualTime::new();
+        limiters(time.timers()).0.try_acquire(1).unwrap();
+    };
+    paused(async { refused_here() });
+    let entered = VirtualTime::new().enter();
+    refused_here();
+    drop(entered);
+    let message = AcquireError::OtherClock.to_string();
+    assert!(message.contains("paused or virtual") && message.contains("create"), "{message}");
+    drop(one);
+    refused(&of_another_runtime, AcquireError::NoTimers);
+    std::thread::sleep(ms(2));
+    real.0.try_acquire(1).unwrap();
+    real.1.try_acquire(&1, 1).unwrap();
+}
+
+/// CPU time is real, whatever the caller's clock is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_throttle_has_the_systems_clock() {
+    paused(async {
+        let throttle = Timers::process().unwrap().throttle(ms(1), ms(10)).start().unwrap();
+        let mut worker = throttle.join().unwrap();
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < Duration::from_millis(30) {
+            worker.check().unwrap();
+        }
+        assert!(throttle.counts().refills > 0, "{:?}", throttle.counts());
+    });
+}
