@@ -113,7 +113,7 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
         queues: &Queues,
         wanted: impl Fn(TimerRef<P, Self>) -> bool,
     ) -> Option<TimerRef<P, Self>> {
-        let found = queues.wheel.find(|node| wanted(TimerRef::of_wheel(node)));
+        let found = queues.wheel.timers().find(|&node| wanted(TimerRef::of_wheel(node)));
         found.map(TimerRef::of_wheel)
     }
 

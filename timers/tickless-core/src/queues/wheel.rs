@@ -334,18 +334,19 @@ impl Wheel {
         if place.is_deferrable() { Ns::NEVER } else { place.due(self.tick) }
     }
 
-    /// Returns a pending timer for which `wanted` returns true. Looks at each bucket, and at each
-    /// timer until it has found one.
-    pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
-        let lists = |bucket: usize| bucket * LANES..(bucket + 1) * LANES;
-        let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets[bucket].is_empty());
-        let mut lists = (DUE..=OVERDUE).chain(occupied.flat_map(lists));
-        lists.find_map(|list| self.lists.nodes(list).find(|&node| wanted(node)))
-    }
-
     /// Returns every pending timer, in no particular order.
     pub fn timers(&self) -> impl Iterator<Item = WheelRef> {
-        (0..=OVERDUE).flat_map(|list| self.lists.nodes(list))
+        self.lists_in_use().flat_map(|list| self.lists.nodes(list))
+    }
+
+    /// Returns the lists that are marked as not empty, and those of due timers.
+    fn lists_in_use(&self) -> impl Iterator<Item = usize> {
+        let marked = move |bucket: usize| {
+            let lanes = (0..LANES).filter(move |lane| self.buckets[bucket].lanes >> lane & 1 == 1);
+            lanes.map(move |lane| bucket * LANES + lane)
+        };
+        let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets[bucket].is_empty());
+        (DUE..=OVERDUE).chain(occupied.flat_map(marked))
     }
 
     /// Returns whether arming at this time would move the clock.
