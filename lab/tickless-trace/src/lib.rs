@@ -12,6 +12,7 @@
 
 pub mod cgroup;
 pub mod late;
+mod parallel;
 pub mod quota;
 pub mod read;
 pub mod record;

@@ -14,11 +14,13 @@ mod replay;
 
 use crate::cgroup::{Counters, Limit, Recorded};
 use crate::late::Selection;
+use crate::parallel::in_parallel;
 use crate::read::Trace;
 use crate::replay::Quantiles;
 use demand::Demand;
-use replay::{Outcome, Place, run};
+use replay::{Outcome, Place, Plan};
 use serde::Serialize;
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tickless_core::bandwidth::{BandwidthError, Release, Settings};
 use tickless_core::time::Ns;
@@ -164,12 +166,20 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         _ => (demand.share(), demand.start_wait()),
     };
     let tick = trace.tick_or_default();
+    let plan = Plan::of(&demand);
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
         let place = Place { cpus, tick, share, start_wait };
-        let free = run(&demand, place, None).map_err(|why| refused(0, 0, &why))?;
+        let free = plan.run(place, None).map_err(|why| refused(0, 0, &why))?;
         let begin = trace.records.first().map_or(Ns::ZERO, |record| record.time);
-        let world = World { demand: &demand, place, begin, free, delay: request.delay };
+        let world = World {
+            plan: &plan,
+            place,
+            begin,
+            free: free.done,
+            delay: request.delay,
+            untouched: [const { Mutex::new(None) }; PHASES as usize],
+        };
         let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus));
         for &period_us in &periods_us {
             for &burst in &bursts {
@@ -279,19 +289,30 @@ fn refused(quota_us: u64, period_us: u64, why: &dyn ToString) -> QuotaError {
     QuotaError::Setting { quota_us, period_us, why: why.to_string() }
 }
 
+type Known = (Settings, Arc<Outcome>);
+
 /// What all simulations on the same number of CPUs have in common, whatever their limit.
 struct World<'a> {
-    demand: &'a Demand,
+    plan: &'a Plan,
     place: Place,
     begin: Ns,
-    /// Without a limit.
-    free: Outcome,
+    /// When each piece of work is done without a limit.
+    free: Vec<Ns>,
     delay: Ns,
+    /// For each phase, a limit that was never reached, and its outcome.
+    untouched: [Mutex<Option<Known>>; PHASES as usize],
 }
 
 impl World<'_> {
-    /// Predicts the delays under a limit in CPUs, with a burst in percent of the quota.
-    fn predict(&self, limit: f64, period_us: u64, burst: f64) -> Result<Setting, QuotaError> {
+    /// Simulates a limit in CPUs, with a burst in percent of the quota, in each phase. A simulation
+    /// with more delayed pieces than `delayed_max` ends there.
+    fn simulate(
+        &self,
+        limit: f64,
+        period_us: u64,
+        burst: f64,
+        delayed_max: u64,
+    ) -> Result<(Settings, Vec<Arc<Outcome>>), QuotaError> {
         let quota_us = (limit * period_us as f64).round() as u64;
         let burst_us = (quota_us as f64 * burst / 100.0).round() as u64;
         if period_us > PERIOD_US_MAX || quota_us < QUOTA_US_MIN {
@@ -305,30 +326,54 @@ impl World<'_> {
             slice: SLICE_NS.min(quota_us.saturating_mul(1_000)),
             release: Release::TOGETHER,
         };
-        let (mut delays, mut stands) = (Vec::new(), Vec::new());
-        let (mut periods, mut throttled) = (0, 0);
-        for phase in 0..PHASES {
+        let run = |phase: usize| {
+            // Only one thread works on a phase.
+            let mut known = self.untouched[phase].lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((lower, outcome)) = &*known
+                && (lower.period, lower.slice) == (settings.period, settings.slice)
+                && lower.quota <= settings.quota
+                && lower.extra <= settings.extra
+            {
+                return Ok(Arc::clone(outcome));
+            }
             // Divide the period into `PHASES` equal parts, and refill in the middle of this one: no
             // phase is more likely than another.
-            let offset = settings.period.0 * (2 * phase + 1) / (2 * PHASES);
-            let limit = replay::Limit { settings, first: Ns(self.begin.0 + offset) };
-            let outcome = run(self.demand, self.place, Some(limit))
-                .map_err(|why: BandwidthError| refused(quota_us, period_us, &why))?;
-            let done = outcome.done.iter().flatten().zip(self.free.done.iter().flatten());
+            let offset = settings.period.0 * (2 * phase as u64 + 1) / (2 * PHASES);
+            let (free, delay, first) = (&self.free[..], self.delay, Ns(self.begin.0 + offset));
+            let limit = replay::Limit { settings, first, free, delay, delayed_max };
+            let outcome = Arc::new(self.plan.run(self.place, Some(limit))?);
+            if outcome.is_untouched {
+                *known = Some((settings, Arc::clone(&outcome)));
+            }
+            Ok(outcome)
+        };
+        let outcomes: Result<_, _> = in_parallel(PHASES as usize, run);
+        outcomes
+            .map(|outcomes| (settings, outcomes))
+            .map_err(|why: BandwidthError| refused(quota_us, period_us, &why))
+    }
+
+    /// Predicts the delays under a limit in CPUs, with a burst in percent of the quota.
+    fn predict(&self, limit: f64, period_us: u64, burst: f64) -> Result<Setting, QuotaError> {
+        let (settings, outcomes) = self.simulate(limit, period_us, burst, u64::MAX)?;
+        let (mut delays, mut stands) = (Vec::new(), Vec::new());
+        let (mut periods, mut throttled, mut delayed) = (0, 0, 0);
+        for outcome in outcomes {
+            let done = outcome.done.iter().zip(&self.free).filter(|(done, _)| **done < Ns::NEVER);
             delays.extend(done.map(|(done, free)| done.since(*free).0));
-            stands.extend(outcome.stands);
+            stands.extend_from_slice(&outcome.stands);
             periods += outcome.periods;
             throttled += outcome.throttled;
+            delayed += outcome.delayed;
         }
-        let delayed = delays.iter().filter(|delay| **delay > self.delay.0).count();
         let sum = stands.iter().sum::<u64>() / PHASES;
         let Quantiles { p50, p99, max } = quantiles(&mut stands);
         Ok(Setting {
             cpus: self.place.cpus,
             limit_cpus: limit,
-            quota_us,
+            quota_us: settings.quota / 1_000,
             period_us,
-            burst_us,
+            burst_us: settings.extra / 1_000,
             periods: periods as f64 / PHASES as f64,
             throttled: throttled as f64 / PHASES as f64,
             throttled_percent: 100.0 * throttled as f64 / periods.max(1) as f64,
@@ -352,9 +397,13 @@ impl World<'_> {
         let quota_min = (QUOTA_US_MIN as f64 / period_us as f64).max(mean_cpus * 0.9);
         let (mut low, mut high) =
             ((quota_min / STEP).ceil().max(1.0) as u64, self.place.cpus as u64 * 20);
+        let pieces = PHASES * self.free.len().max(1) as u64;
+        // One more than allowed, whatever the rounding.
+        let delayed_max = (pieces as f64 * delayed_percent_max / 100.0) as u64 + 1;
         let suffices = |steps: u64| -> Result<bool, QuotaError> {
-            let setting = self.predict(limit(steps), period_us, burst)?;
-            Ok(setting.delayed_percent <= delayed_percent_max)
+            let (_, outcomes) = self.simulate(limit(steps), period_us, burst, delayed_max)?;
+            let delayed: u64 = outcomes.iter().map(|outcome| outcome.delayed).sum();
+            Ok(100.0 * delayed as f64 / pieces as f64 <= delayed_percent_max)
         };
         if low > high || !suffices(high)? {
             return Ok(None);
@@ -368,8 +417,10 @@ impl World<'_> {
 }
 
 fn quantiles(values: &mut [u64]) -> Quantiles {
-    values.sort_unstable();
     let last = values.len().saturating_sub(1);
-    let at = |percent: usize| values.get(last * percent / 100).copied().unwrap_or(0);
+    let mut at = |percent: usize| match last * percent / 100 {
+        _ if values.is_empty() => 0,
+        place => *values.select_nth_unstable(place).1,
+    };
     Quantiles { p50: at(50), p99: at(99), max: at(100) }
 }

@@ -30,7 +30,9 @@ pub(super) fn of(
         }
         HopKind::Wheel | HopKind::Interrupt if spans.is_unseen(sleep.cpu) => unseen(sleep.cpu),
         HopKind::Run | HopKind::After if spans.is_unseen(sleep.ran_on) => unseen(sleep.ran_on),
-        HopKind::Wheel | HopKind::Interrupt => interrupt(trace, on_timer_cpu(), sleep, from, to),
+        HopKind::Wheel | HopKind::Interrupt => {
+            interrupt(trace, spans, on_timer_cpu(), sleep, from, to)
+        }
         HopKind::Callback => match on_timer_cpu() {
             Some(Activity::Callback(function)) => {
                 format!("callback {} ran before it", trace.names.name(function))
@@ -47,12 +49,17 @@ pub(super) fn of(
 }
 
 /// Describes why a timer interrupt came late, by what its CPU did for most of that time.
-fn interrupt(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
+fn interrupt(
+    trace: &Trace,
+    spans: &Spans,
+    activity: Option<Activity>,
+    sleep: &Sleep,
+    from: Ns,
+    to: Ns,
+) -> String {
     match activity {
         Some(Activity::Idle(_) | Activity::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
-            let mut writes = trace.device_writes();
-            let are_recorded = writes.next().is_some();
-            match are_recorded && !is_programmed(trace, sleep, from) {
+            match spans.has_writes && !is_programmed(trace, sleep, from) {
                 true => "the timer device was not programmed for it".to_string(),
                 false => "the timer device's event was lost".to_string(),
             }

@@ -19,6 +19,8 @@ pub(super) struct Spans {
     cpus: Vec<Vec<(Ns, Activity)>>,
     /// The CPUs whose idle thread the kernel has not recorded.
     unseen: Vec<CpuId>,
+    /// Whether the trace has writes to timer devices.
+    pub(super) has_writes: bool,
 }
 
 /// What a CPU has begun and not ended: it runs a thread or is idle, and handles interrupts and
@@ -110,7 +112,8 @@ impl Spans {
             Cause::IdleNotRecorded { cpu } => Some(cpu),
             _ => None,
         });
-        Spans { cpus, unseen: unseen.collect() }
+        let has_writes = trace.device_writes().next().is_some();
+        Spans { cpus, unseen: unseen.collect(), has_writes }
     }
 
     /// Returns the threads that CPUs run at this time, or that interrupts interrupt at this time.

@@ -9,7 +9,7 @@
 //! the recorded mean wait, and then works for it for the recorded share of its time.
 
 use super::demand::Demand;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use tickless_core::bandwidth::{BandwidthError, Grant, Group, MemberId, Settings};
 use tickless_core::time::Ns;
 
@@ -20,20 +20,47 @@ const KEPT: u64 = 1_000_000;
 const SLACK_DELAY: Ns = Ns(5_000_000);
 const SLACK_REFILL: Ns = Ns(7_000_000);
 
+/// A demand, as all its simulations need it. The pieces of the first thread come first, in order,
+/// and then those of the next one.
+#[derive(Debug)]
+pub(super) struct Plan {
+    works: Vec<Ns>,
+    /// The first piece of each thread, and the number of all pieces.
+    firsts: Vec<usize>,
+    /// The wakeups in order of the pieces that wake: after how much work, and which thread.
+    wakes: Vec<(Ns, usize)>,
+    /// For each piece, the first of its wakeups, and the number of all wakeups.
+    first_wakes: Vec<u32>,
+    /// The pieces that no thread wakes: when they begin, and their threads.
+    arrivals: Vec<(Ns, usize)>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// For each piece of work of each thread, the time at which it was done.
-    pub(super) done: Vec<Vec<Ns>>,
+    /// For each piece of work, the time at which it was done.
+    pub(super) done: Vec<Ns>,
+    /// How many pieces were done later than the limit allows.
+    pub(super) delayed: u64,
     pub(super) periods: u64,
     pub(super) throttled: u64,
     /// The duration, in ns, of each stop of a CPU that had threads to run.
     pub(super) stands: Vec<u64>,
+    /// Whether the quota never ran out, not even for a moment. Then every higher limit with the
+    /// same period and slice has the same outcome.
+    pub(super) is_untouched: bool,
 }
 
-pub(super) struct Limit {
+#[derive(Clone, Copy)]
+pub(super) struct Limit<'a> {
     pub(super) settings: Settings,
     /// The first refill.
     pub(super) first: Ns,
+    /// When each piece is done without a limit. A piece is delayed that is done more than `delay`
+    /// later.
+    pub(super) free: &'a [Ns],
+    pub(super) delay: Ns,
+    /// With more delayed pieces than this, the simulation ends.
+    pub(super) delayed_max: u64,
 }
 
 /// Where the demand runs.
@@ -47,59 +74,77 @@ pub(super) struct Place {
     pub(super) start_wait: Ns,
 }
 
-/// Simulates all pieces of work, with or without a limit. O(c n log n) for n pieces on c CPUs.
-pub(super) fn run(
-    demand: &Demand,
-    place: Place,
-    limit: Option<Limit>,
-) -> Result<Outcome, BandwidthError> {
-    let mut quota = match limit {
-        Some(Limit { settings, first }) => Some(Quota::new(settings, first)?),
-        None => None,
-    };
-    let cpu = || Cpu {
-        member: quota.as_mut().map(|quota| quota.group.join()),
-        running: None,
-        queue: VecDeque::new(),
-        since: Ns::ZERO,
-        stopped: false,
-        stood_since: None,
-    };
-    let cpus: Vec<Cpu> = std::iter::repeat_with(cpu).take(place.cpus.max(1)).collect();
-    // Pieces that another thread wakes begin at that wakeup; the others at their recorded times.
-    let mut arrivals = Vec::new();
-    let mut wakes: HashMap<(usize, usize), Vec<(Ns, usize)>> = HashMap::new();
-    for (thread, pieces) in demand.threads.iter().enumerate() {
-        for piece in pieces {
-            match piece.waker {
-                Some(waker) => {
-                    let of_piece = wakes.entry((waker.thread, waker.piece)).or_default();
-                    of_piece.push((waker.after, thread));
+impl Plan {
+    pub(super) fn of(demand: &Demand) -> Plan {
+        let mut firsts = vec![0];
+        for pieces in &demand.threads {
+            firsts.push(firsts[firsts.len() - 1] + pieces.len());
+        }
+        let mut arrivals = Vec::new();
+        let mut wakes: Vec<(usize, Ns, usize)> = Vec::new();
+        for (thread, pieces) in demand.threads.iter().enumerate() {
+            for piece in pieces {
+                match piece.waker {
+                    Some(waker) => {
+                        wakes.push((firsts[waker.thread] + waker.piece, waker.after, thread));
+                    }
+                    None => arrivals.push((piece.at, thread)),
                 }
-                None => arrivals.push((piece.at, thread)),
             }
         }
+        arrivals.sort_unstable();
+        wakes.sort_unstable();
+        let works: Vec<Ns> = demand.pieces().map(|piece| piece.work).collect();
+        let mut first_wakes = vec![0; works.len() + 1];
+        wakes.iter().for_each(|(piece, ..)| first_wakes[piece + 1] += 1);
+        for piece in 0..works.len() {
+            first_wakes[piece + 1] += first_wakes[piece];
+        }
+        let wakes = wakes.into_iter().map(|(_, after, thread)| (after, thread)).collect();
+        Plan { works, firsts, wakes, first_wakes, arrivals }
     }
-    arrivals.sort_unstable();
-    wakes.values_mut().for_each(|wakes| wakes.sort_unstable());
-    let threads = demand
-        .threads
-        .iter()
-        .enumerate()
-        .map(|(at, _)| Thread { cpu: at % cpus.len(), ..Thread::default() });
-    let mut replay = Replay {
-        demand,
-        place,
-        wakes,
-        threads: threads.collect(),
-        cpus,
-        quota,
-        now: Ns::ZERO,
-        outcome: Outcome::default(),
-    };
-    replay.outcome.done = vec![Vec::new(); demand.threads.len()];
-    replay.run(&arrivals);
-    Ok(replay.outcome)
+
+    /// Returns the wakeups of a piece, in order: after how much work, and which thread.
+    fn wakes(&self, piece: usize) -> &[(Ns, usize)] {
+        &self.wakes[self.first_wakes[piece] as usize..self.first_wakes[piece + 1] as usize]
+    }
+
+    /// Simulates all pieces of work, with or without a limit. Pieces that another thread wakes
+    /// begin at that wakeup; the others at their recorded times. O(c n log n) for n pieces on c
+    /// CPUs.
+    pub(super) fn run(
+        &self,
+        place: Place,
+        limit: Option<Limit<'_>>,
+    ) -> Result<Outcome, BandwidthError> {
+        let mut quota = match limit {
+            Some(Limit { settings, first, .. }) => Some(Quota::new(settings, first)?),
+            None => None,
+        };
+        let cpu = || Cpu {
+            member: quota.as_mut().map(|quota| quota.group.join()),
+            running: None,
+            queue: VecDeque::new(),
+            since: Ns::ZERO,
+            stopped: false,
+            stood_since: None,
+        };
+        let cpus: Vec<Cpu> = std::iter::repeat_with(cpu).take(place.cpus.max(1)).collect();
+        let thread = |(at, &first): (usize, &usize)| Thread {
+            cpu: at % cpus.len(),
+            piece: first,
+            woken: first,
+            ..Thread::default()
+        };
+        let threads = self.firsts[..self.firsts.len() - 1].iter().enumerate().map(thread).collect();
+        let outcome = Outcome { done: vec![Ns::NEVER; self.works.len()], ..Outcome::default() };
+        let mut replay =
+            Replay { plan: self, place, limit, threads, cpus, quota, now: Ns::ZERO, outcome };
+        replay.run();
+        let is_whole = replay.outcome.done.iter().all(|done| *done < Ns::NEVER);
+        let has_run_out = replay.quota.is_none_or(|quota| quota.has_run_out);
+        Ok(Outcome { is_untouched: is_whole && !has_run_out, ..replay.outcome })
+    }
 }
 
 struct Cpu {
@@ -117,8 +162,11 @@ struct Cpu {
 #[derive(Clone, Default)]
 struct Thread {
     cpu: usize,
+    /// The current piece, or the next one if the thread sleeps.
+    piece: usize,
     /// How much of the current piece is done.
     done: Ns,
+    /// The first piece for which the thread has not been woken.
     woken: usize,
     is_awake: bool,
     /// How many threads the current piece has woken.
@@ -132,18 +180,20 @@ struct Quota {
     /// Whether periods are counted: from the first use of quota until a whole period without use.
     is_counting: bool,
     is_unused: bool,
+    has_run_out: bool,
 }
 
 impl Quota {
     fn new(settings: Settings, first: Ns) -> Result<Quota, BandwidthError> {
         let group = Group::new(settings, first)?;
-        Ok(Quota { group, slack: None, is_counting: false, is_unused: false })
+        Ok(Quota { group, slack: None, is_counting: false, is_unused: false, has_run_out: false })
     }
 
     /// Returns whether a CPU may run on.
     fn may_run(&mut self, member: MemberId, now: Ns) -> bool {
         let pool = self.group.pool();
         let may_run = matches!(self.group.ask(member, 1, now), Ok(Grant::Run(_)));
+        self.has_run_out |= !may_run || self.group.pool() <= 0;
         if !may_run || self.group.pool() != pool {
             self.is_counting = true;
             self.is_unused = false;
@@ -173,10 +223,9 @@ impl Quota {
 }
 
 struct Replay<'a> {
-    demand: &'a Demand,
+    plan: &'a Plan,
     place: Place,
-    /// For each piece of work, by thread and number: after how much work it wakes which thread.
-    wakes: HashMap<(usize, usize), Vec<(Ns, usize)>>,
+    limit: Option<Limit<'a>>,
     threads: Vec<Thread>,
     cpus: Vec<Cpu>,
     quota: Option<Quota>,
@@ -185,10 +234,13 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Steps from one event to the next, until no thread has work left.
-    fn run(&mut self, arrivals: &[(Ns, usize)]) {
-        let mut arrivals = arrivals.iter().peekable();
-        while let Some(now) = self.next(arrivals.peek().map(|(at, _)| *at)) {
+    /// Steps from one event to the next, until no thread has work left, or too much is delayed.
+    fn run(&mut self) {
+        let mut arrivals = self.plan.arrivals.iter().peekable();
+        let delayed_max = self.limit.map_or(0, |limit| limit.delayed_max);
+        while self.outcome.delayed <= delayed_max
+            && let Some(now) = self.next(arrivals.peek().map(|(at, _)| *at))
+        {
             self.now = now;
             self.refill();
             while let Some((_, thread)) = arrivals.next_if(|(at, _)| *at <= now) {
@@ -220,10 +272,9 @@ impl Replay<'_> {
     /// Returns how much of its piece a thread will have done when it wakes another or ends the
     /// piece.
     fn boundary(&self, at: usize) -> Ns {
-        let (piece, thread) = (self.outcome.done[at].len(), &self.threads[at]);
-        let work = self.demand.threads[at][piece].work;
-        let wakes = self.wakes.get(&(at, piece));
-        wakes.and_then(|wakes| wakes.get(thread.wakes)).map_or(work, |(after, _)| work.min(*after))
+        let Thread { piece, wakes, .. } = self.threads[at];
+        let work = self.plan.works[piece];
+        self.plan.wakes(piece).get(wakes).map_or(work, |(after, _)| work.min(*after))
     }
 
     /// Refills the quota if a refill is due. Lets each stopped CPU continue that now gets quota.
@@ -300,16 +351,14 @@ impl Replay<'_> {
         if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
             quota.group.charge(member, ran.0);
         }
-        let (piece, done) = (self.outcome.done[at].len(), self.threads[at].done);
-        let wakes = self.wakes.get(&(at, piece)).cloned().unwrap_or_default();
-        let due = wakes.iter().skip(self.threads[at].wakes).take_while(|(after, _)| *after <= done);
-        let due: Vec<usize> = due.map(|(_, thread)| *thread).collect();
-        self.threads[at].wakes += due.len();
-        let is_done = done >= self.demand.threads[at][piece].work;
-        if is_done {
+        let Thread { piece, done, wakes, .. } = self.threads[at];
+        let wakes = &self.plan.wakes(piece)[wakes..];
+        let due = wakes.iter().take_while(|(after, _)| *after <= done).count();
+        self.threads[at].wakes += due;
+        if done >= self.plan.works[piece] {
             self.end_piece(cpu, at);
         }
-        due.into_iter().for_each(|thread| self.wake(thread));
+        wakes[..due].iter().for_each(|(_, thread)| self.wake(*thread));
         if self.stands(cpu) {
             return;
         }
@@ -327,11 +376,15 @@ impl Replay<'_> {
     /// Ends a thread's piece of work. If it was already woken for its next piece, it continues at
     /// once; otherwise it sleeps.
     fn end_piece(&mut self, cpu: usize, at: usize) {
-        self.outcome.done[at].push(self.now);
         let thread = &mut self.threads[at];
+        self.outcome.done[thread.piece] = self.now;
+        if let Some(Limit { free, delay, .. }) = self.limit {
+            let is_delayed = self.now.since(free[thread.piece]) > delay;
+            self.outcome.delayed += u64::from(is_delayed);
+        }
+        thread.piece += 1;
         (thread.done, thread.wakes) = (Ns::ZERO, 0);
-        let pieces = self.outcome.done[at].len();
-        thread.is_awake = thread.woken > pieces && pieces < self.demand.threads[at].len();
+        thread.is_awake = thread.woken > thread.piece && thread.piece < self.plan.firsts[at + 1];
         if !thread.is_awake {
             self.cpus[cpu].running = None;
         }

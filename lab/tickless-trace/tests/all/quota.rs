@@ -91,6 +91,31 @@ fn bursts_and_cpus_count() {
 }
 
 /// Returns the text with lines inserted before the first line that begins with `mark`.
+/// Goal: a limit's prediction does not depend on which others are predicted with it, though the
+/// simulation of a limit that is never reached serves higher ones.
+#[test]
+fn limits_are_predicted_alike_alone_and_together() {
+    let pieces: Vec<_> = (0..9)
+        .flat_map(|at| [(70, 0, 50 + 100 * at, 7 + 5 * (at % 4)), (71, 1, 60 + 100 * at, 8)])
+        .collect();
+    let text = trace_of(&pieces);
+    let limits = [0.1, 0.25, 0.3, 0.35, 0.4, 0.8, 2.0, 0.2, 0.15];
+    for bursts_percent in [vec![0.0], vec![60.0]] {
+        let request = |limits: &[f64]| Request {
+            limits: limits.to_vec(),
+            bursts_percent: bursts_percent.clone(),
+            ..request(2, 0.0)
+        };
+        let together = predicted(&text, &request(&limits)).unwrap().settings;
+        let throttled = together.iter().filter(|setting| setting.throttled > 0.0).count();
+        assert!((3..limits.len() - 2).contains(&throttled), "{throttled}");
+        for (limit, one) in limits.iter().zip(&together) {
+            let alone = predicted(&text, &request(&[*limit])).unwrap().settings;
+            assert_eq!(format!("{:?}", alone[0]), format!("{one:?}"));
+        }
+    }
+}
+
 fn before(text: &str, mark: &str, lines: &str) -> String {
     let at = text.find(mark.trim_end()).unwrap();
     format!("{}{lines}{}", &text[..at], &text[at..])
