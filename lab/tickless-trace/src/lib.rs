@@ -11,6 +11,7 @@
 )]
 
 pub mod cgroup;
+mod hash;
 pub mod late;
 mod parallel;
 pub mod quota;

@@ -80,6 +80,8 @@ pub struct Trace {
     /// The number of CPUs: every CPU number in the trace is below it.
     pub cpus: u16,
     pub records: Vec<Record>,
+    /// How many records have each kind of event, in the order of [`EventKind::ALL`].
+    counts: Vec<usize>,
     pub names: Names,
     /// The name of each thread, by the thread's number; the last one, if it has changed.
     pub tasks: HashMap<u32, Box<str>>,
@@ -130,7 +132,7 @@ impl Trace {
     }
 
     pub fn count(&self, kind: EventKind) -> usize {
-        self.records.iter().filter(|record| record.event.kind() == kind).count()
+        self.counts[kind as usize]
     }
 
     /// Returns the writes to event devices. Since Linux 7.1 each of them has an event of its own,
@@ -141,7 +143,8 @@ impl Trace {
             _ => EventKind::HrtimerRearm,
         };
         let is_write = move |event: &Event| event.kind() == kind && event.is_device_write();
-        self.records.iter().filter(move |record| is_write(&record.event))
+        let records = if self.count(kind) > 0 { &self.records[..] } else { &[] };
+        records.iter().filter(move |record| is_write(&record.event))
     }
 
     pub fn span(&self) -> Ns {

@@ -1,7 +1,7 @@
 //! Finds the sleeps of a trace, and the times of the steps (hops) from deadline to running thread.
 
+use crate::hash::NumberMap;
 use crate::read::{Event, Record, TimerAddr, Trace};
-use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 
 /// One sleep of a thread, from the arming of its timer until the thread ran, on the trace's clock.
@@ -94,12 +94,12 @@ struct Cpu {
 /// Returns the sleeps that the trace shows from their arming to their end. O(n log g) in the
 /// numbers of records and gaps.
 pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
-    let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
+    let mut armed: NumberMap<TimerAddr, Armed> = NumberMap::default();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     // The threads that a timer has woken and that have not run yet.
-    let mut woken: HashMap<u32, Sleep> = HashMap::new();
+    let mut woken: NumberMap<u32, Sleep> = NumberMap::default();
     // The threads with a CPU limit that have begun to run, and are perhaps stopped again at once.
-    let mut begun: HashMap<u32, Sleep> = HashMap::new();
+    let mut begun: NumberMap<u32, Sleep> = NumberMap::default();
     let mut sleeps = Vec::new();
     for record in &trace.records {
         let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
@@ -170,7 +170,7 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
 
 /// Finds out from an event whether a thread that has begun to run was stopped. Returns the thread's
 /// sleep if the thread was not stopped.
-fn end_or_stop(begun: &mut HashMap<u32, Sleep>, record: &Record) -> Option<Sleep> {
+fn end_or_stop(begun: &mut NumberMap<u32, Sleep>, record: &Record) -> Option<Sleep> {
     match record.event {
         // It is about to sleep again.
         Event::HrtimerStart { .. } | Event::TimerStart { .. } => begun.remove(&record.pid),

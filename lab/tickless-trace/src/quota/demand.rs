@@ -2,9 +2,9 @@
 
 use super::QuotaError;
 use crate::cgroup::Recorded;
+use crate::hash::NumberMap;
 use crate::late::Selection;
 use crate::read::{Context, Event, EventKind, Trace};
-use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 
 /// The work of a thread between two sleeps.
@@ -93,7 +93,7 @@ impl Demand {
         };
         let mut finder = Finder::default();
         // Whether each thread belongs to the group: from the start, or since a member created it.
-        let mut members: HashMap<u32, bool> = HashMap::new();
+        let mut members: NumberMap<u32, bool> = NumberMap::default();
         let mut is_member = |pid: u32, adds: bool| {
             let member = members.entry(pid).or_insert_with(|| match group {
                 Some(group) => group.threads.contains(&pid),
@@ -173,7 +173,7 @@ struct OnCpu {
 struct Finder {
     demand: Demand,
     /// For each thread's number, its index in `demand.threads` and its state.
-    of: HashMap<u32, (usize, State)>,
+    of: NumberMap<u32, (usize, State)>,
 }
 
 impl Finder {

@@ -1,11 +1,14 @@
 //! Turns a `trace.dat` into a [`Trace`]: the events as the kernel recorded them, with the names of
 //! functions and threads that the file has.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::Context;
 use super::build::Reading;
-use super::dat::{self, Dat, Entry, Found, Page};
+use super::dat::{self, Dat, Entry, Found, Ring};
 use super::event::Event;
 use super::fields::printable;
 use super::gap::Loss;
@@ -59,63 +62,111 @@ pub(super) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
     reader.finish_records(path)
 }
 
+/// The events of a CPU that are still to come.
+struct Source<'a> {
+    cpu: CpuId,
+    ring: Ring<'a>,
+    next: Entry<'a>,
+    /// Whether events are missing before the next one.
+    is_lost: bool,
+}
+
 impl Reader {
-    fn buffer(&mut self, dat: &Dat, buffer: &dat::Buffer) -> Result<(), Unusable> {
+    /// Reads the events of all CPUs in the order of their times, and numbers them from 1.
+    fn buffer(&mut self, dat: &Dat<'_>, buffer: &dat::Buffer<'_>) -> Result<(), Unusable> {
         let clock = buffer.clock.as_str();
         if !clock.is_empty() && !CLOCKS.contains(&clock) {
             return Err(Unusable::Clock { clock: printable(clock.as_bytes()) });
         }
-        // For each loss, its CPU and the number of the first event after it.
-        let mut losses: Vec<(CpuId, u32)> = Vec::new();
         let mut missed = 0;
+        let mut sources = Vec::new();
+        // For each CPU, the time of its next event.
+        let mut order = BinaryHeap::new();
         for (at, (cpu, pages)) in buffer.cpus.iter().enumerate() {
             let cpu =
                 cpu_id((*cpu).into()).ok_or(Unusable::DamagedDat { what: "table of CPUs" })?;
-            let mut after = 0;
-            let size = buffer.page_size.max(dat.formats.data + 1);
-            for bytes in pages.chunks(size) {
-                let page = Page { bytes, data: dat.formats.data };
-                page.read(&mut after, |found| match found {
-                    Found::Event(entry) => self.entry(dat, cpu, entry).is_some(),
-                    Found::Lost { count, is_damage } => {
-                        missed += count.unwrap_or(0);
-                        losses.push((cpu, self.records.len() as u32));
-                        match is_damage {
-                            true => self.note_file(Cause::PagesDamaged),
-                            false => self.lose(count, Some(cpu)),
-                        }
-                        true
-                    }
-                });
-                if bytes.len() < size {
-                    self.note_file(Cause::PagesDamaged);
-                    losses.push((cpu, self.records.len() as u32));
+            let ring = Ring::new(pages, buffer.page_size, dat.formats.data);
+            let next = Entry { time: 0, record: &[] };
+            let mut source = Source { cpu, ring, next, is_lost: false };
+            if self.advance(&mut source, &mut missed) {
+                order.push(Reverse((source.next.time, at)));
+            }
+            sources.push(source);
+        }
+        let mut losses = Vec::new();
+        while let Some(mut first) = order.peek_mut() {
+            let source = &mut sources[first.0.1];
+            let Source { cpu, next, .. } = *source;
+            match self.entry(dat, cpu, next) {
+                Some(true) if std::mem::take(&mut source.is_lost) => {
+                    losses.push(Loss { line: self.records.len() as u32 - 1, cpu: Some(cpu) });
+                }
+                Some(_) => {}
+                None => {
+                    let damage = source.ring.skip_page();
+                    self.lost(source, damage, &mut missed);
                 }
             }
+            if self.advance(source, &mut missed) {
+                first.0.0 = source.next.time;
+            } else {
+                PeekMut::pop(first);
+            }
+        }
+        for (at, source) in sources.iter().enumerate() {
             // With the option `overwrite` off, the kernel drops the last events, and only counts.
             let dropped = dat.statistics.get(at).map_or(0, |text| counter(text, "dropped events"));
             if dropped > 0 {
-                self.lose(Some(dropped), Some(cpu));
-                losses.push((cpu, self.records.len() as u32));
+                self.lose(Some(dropped), Some(source.cpu));
+            }
+            if dropped > 0 || source.is_lost {
+                losses.push(Loss { line: u32::MAX - 1, cpu: Some(source.cpu) });
             }
         }
         let overrun: u64 = dat.statistics.iter().map(|text| counter(text, "overrun")).sum();
         if overrun > missed {
             self.lose(Some(overrun - missed), None);
         }
-        self.merge(&losses);
+        self.losses = losses;
         Ok(())
     }
 
-    /// Reads an event; `None` if it is of no kind that the file describes.
-    fn entry(&mut self, dat: &Dat, cpu: CpuId, entry: Entry<'_>) -> Option<()> {
+    /// Goes to the next event of a CPU. Returns `false` if there is none.
+    fn advance(&mut self, source: &mut Source<'_>, missed: &mut u64) -> bool {
+        while let Some(found) = source.ring.next() {
+            match found {
+                Found::Event(entry) => {
+                    source.next = entry;
+                    return true;
+                }
+                loss @ Found::Lost { .. } => self.lost(source, loss, missed),
+            }
+        }
+        false
+    }
+
+    /// Notes that events of a CPU are missing.
+    fn lost(&mut self, source: &mut Source<'_>, loss: Found<'_>, missed: &mut u64) {
+        if let Found::Lost { count, is_damage } = loss {
+            source.is_lost = true;
+            *missed += count.unwrap_or(0);
+            match is_damage {
+                true => self.note_file(Cause::PagesDamaged),
+                false => self.lose(count, Some(source.cpu)),
+            }
+        }
+    }
+
+    /// Reads an event. Returns whether it is of a kind that is read; `None` if it is of none that
+    /// the file describes.
+    fn entry(&mut self, dat: &Dat<'_>, cpu: CpuId, entry: Entry<'_>) -> Option<bool> {
         self.line_number += 1;
         let record = entry.record;
         let id = u16::from_le_bytes([*record.first()?, *record.get(1)?]);
-        let (kind, name, format) = dat.formats.events.get(&id)?;
+        let (kind, name, format) = dat.formats.of(id)?;
         let Some(kind) = *kind else {
             self.skip_unknown(name);
-            return Some(());
+            return Some(false);
         };
         let pid = u32::from_le_bytes(record.get(4..8)?.try_into().ok()?);
         let context = Context::from_flags(*record.get(2)?, *record.get(3)? & 0xf);
@@ -129,28 +180,9 @@ impl Reader {
                 return None;
             }
         };
-        let line = self.records.len() as u32;
+        let line = self.records.len() as u32 + 1;
         self.records.push(Record { time: Ns(entry.time), event, line, cpu, context, pid });
-        Some(())
-    }
-
-    /// Puts the events of all CPUs in the order of their times, and numbers them from 1.
-    fn merge(&mut self, losses: &[(CpuId, u32)]) {
-        self.records.sort_by_key(|record| record.time);
-        let mut lines = vec![u32::MAX; self.records.len() + 1];
-        for (record, line) in self.records.iter_mut().zip(1..) {
-            lines[record.line as usize] = line;
-            record.line = line;
-        }
-        let cpu_of = |line: u32| self.records.get(line as usize - 1).map(|record| record.cpu);
-        let loss = |&(cpu, first): &(CpuId, u32)| {
-            // The next event is of another CPU, or there is none: nothing follows the loss.
-            let line = lines[first as usize];
-            let is_last = line == u32::MAX || cpu_of(line) != Some(cpu);
-            Loss { line: if is_last { u32::MAX - 1 } else { line - 1 }, cpu: Some(cpu) }
-        };
-        self.losses = losses.iter().map(loss).collect();
-        self.losses.sort_by_key(|loss| loss.line);
+        Some(true)
     }
 }
 

@@ -19,10 +19,16 @@ use super::problem::Cause;
 pub(super) struct Reading<'a, 'n> {
     pub(super) kind: EventKind,
     text: &'a [u8],
-    /// The keys and values in the text.
-    fields: Vec<(&'a [u8], Word<'a>)>,
+    fields: Fields<'a>,
     cpu: CpuId,
     names: &'n mut Names,
+}
+
+enum Fields<'a> {
+    /// The keys and values in the text.
+    Printed(Vec<(&'a [u8], &'a [u8])>),
+    /// Where each field is in the record.
+    Recorded(&'a [Field], &'a [u8]),
 }
 
 impl<'a, 'n> Reading<'a, 'n> {
@@ -34,28 +40,35 @@ impl<'a, 'n> Reading<'a, 'n> {
     ) -> Reading<'a, 'n> {
         // Most events have fewer fields, so the list is usually allocated only once.
         let mut of_text = Vec::with_capacity(8);
-        of_text.extend(fields(text).map(|(key, value)| (key, Word::Text(value))));
-        Reading { kind, text, fields: of_text, cpu, names }
+        of_text.extend(fields(text));
+        Reading { kind, text, fields: Fields::Printed(of_text), cpu, names }
     }
 
     /// Prepares to read an event as the kernel recorded it.
     pub(super) fn of_record(
         kind: EventKind,
         format: &'a [Field],
-        record: &[u8],
+        record: &'a [u8],
         cpu: CpuId,
         names: &'n mut Names,
     ) -> Reading<'a, 'n> {
-        let value = |field: &'a Field| Some((&*field.name, Word::Number(field.of(record)?)));
-        let fields = format.iter().filter_map(value).collect();
-        Reading { kind, text: b"", fields, cpu, names }
+        Reading { kind, text: b"", fields: Fields::Recorded(format, record), cpu, names }
     }
 
     /// Returns the last printed value of this name: the name of a task, before it, can look like
     /// one.
     fn field(&self, name: &str) -> Option<Word<'a>> {
-        let mut fields = self.fields.iter().rev();
-        fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
+        match &self.fields {
+            Fields::Printed(fields) => {
+                let mut fields = fields.iter().rev();
+                fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| Word::Text(value))
+            }
+            Fields::Recorded(format, record) => {
+                let mut fields = format.iter().rev();
+                let field = fields.find(|field| *field.name == *name.as_bytes())?;
+                field.of(record).map(Word::Number)
+            }
+        }
     }
 
     /// Returns whether a field of this name was printed.

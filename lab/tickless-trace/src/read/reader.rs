@@ -257,9 +257,10 @@ impl Reader {
         if !self.has_timer_event() {
             return Err(self.no_timer_event(path));
         }
-        self.note_unsound();
+        let counts = count(&self.records);
+        self.note_unsound(&counts);
         self.note_header(found);
-        self.note_untrusted();
+        self.note_untrusted(&counts);
         let ahead_ns = monotonic::ahead_ns(&self.records, &self.names);
         let silences = gap::silences(&self.records, self.header.hz, ahead_ns);
         self.losses.extend(silences);
@@ -274,9 +275,7 @@ impl Reader {
         {
             self.problems.note(1, Cause::HzContradicted { header, events: hz });
         }
-        let mut kinds = self.records.iter().map(|record| record.event.kind());
-        let has_start = kinds.any(|kind| kind == EventKind::TimerStart);
-        if jiffies.is_none() && has_start {
+        if jiffies.is_none() && counts[EventKind::TimerStart as usize] > 0 {
             self.note_file(Cause::JiffiesNotPlaced);
         }
         Ok(Trace {
@@ -284,6 +283,7 @@ impl Reader {
             cpus,
             header: self.header,
             records: self.records,
+            counts,
             names: self.names,
             tasks: self.tasks,
             processes: self.processes,
@@ -302,9 +302,9 @@ impl Reader {
     /// overlap.
     fn check_readable(&self, path: &str) -> Result<(), Unusable> {
         const FEW: u64 = 8;
+        let counts = if self.unread.is_empty() { Vec::new() } else { count(&self.records) };
         for (&event, &unread) in &self.unread {
-            let kinds = self.records.iter().map(|record| record.event.kind());
-            let read = kinds.filter(|kind| *kind == event).count() as u64;
+            let read = counts[event as usize] as u64;
             if unread >= FEW && unread > read {
                 let first = self.problems.of_event(event, path);
                 return Err(Unusable::KindUnreadable { event, unread, read, first });
@@ -339,14 +339,14 @@ impl Reader {
 
     /// Discards fields that the printing program prints wrongly, and names those that it leaves
     /// out.
-    fn note_untrusted(&mut self) {
+    fn note_untrusted(&mut self, counts: &[usize]) {
         let tool = self.header.tool;
         let starts = |record: &&mut Record| record.event.kind() == EventKind::TimerStart;
         let is_deferrable =
             |event: &Event| matches!(event, Event::TimerStart { is_deferrable: true, .. });
         let timers = self.records.iter().map(|record| &record.event);
-        let mut timers = timers.filter(|event| event.kind() == EventKind::TimerStart).peekable();
-        let has_timers = timers.peek().is_some();
+        let mut timers = timers.filter(|event| event.kind() == EventKind::TimerStart);
+        let has_timers = counts[EventKind::TimerStart as usize] > 0;
         if tool != Some(Tool::Kernel) && has_timers && timers.all(is_deferrable) {
             for record in self.records.iter_mut().filter(starts) {
                 if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
@@ -355,8 +355,7 @@ impl Reader {
             }
             self.note_file(Cause::FlagsNotTrusted);
         }
-        let mut kinds = self.records.iter().map(|record| record.event.kind());
-        let has_starts = kinds.any(|kind| kind == EventKind::HrtimerStart);
+        let has_starts = counts[EventKind::HrtimerStart as usize] > 0;
         if tool == Some(Tool::TraceCmd) && has_starts && !self.has_modes {
             self.note_file(Cause::ModesLeftOut);
         }
@@ -413,7 +412,7 @@ impl Reader {
 
     /// Adds a problem for each kind of damage: lines shuffled, repeated or missing, times equal or
     /// impossible.
-    fn note_unsound(&mut self) {
+    fn note_unsound(&mut self, counts: &[usize]) {
         let of = self.records.len() as u64;
         let (count, line) = self.cpu_out_of_order;
         if soundness::is_many(count, of) {
@@ -433,7 +432,7 @@ impl Reader {
         if self.lost_line.is_some() || self.header.overwritten > 0 {
             return;
         }
-        let soundness::Pairs { whole, broken, first } = soundness::pairs(&self.records);
+        let soundness::Pairs { whole, broken, first } = soundness::pairs(&self.records, counts);
         if let Some(line) = first {
             self.problems.note(line, Cause::HalvesMissing { whole, broken });
         }
@@ -465,6 +464,13 @@ impl Reader {
         let first = self.problems.messages(path).next();
         Unusable::NoTimerEvent { lines: self.line_number, first }
     }
+}
+
+/// Counts the records of each kind of event.
+fn count(records: &[Record]) -> Vec<usize> {
+    let mut counts = vec![0; EventKind::ALL.len()];
+    records.iter().for_each(|record| counts[record.event.kind() as usize] += 1);
+    counts
 }
 
 /// Returns an error if the trace cannot be true: if its clock has another unit than it should, or

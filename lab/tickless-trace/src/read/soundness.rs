@@ -5,7 +5,8 @@
 
 use super::Record;
 use super::event::{Event, EventKind, Family, TimerAddr};
-use std::collections::{HashMap, HashSet};
+use crate::hash::NumberMap;
+use std::collections::HashSet;
 use std::ops::Range;
 use tickless_core::time::CpuId;
 
@@ -103,7 +104,7 @@ pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
 /// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
 /// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
 pub(super) fn impossible_cancels(records: &[Record]) -> (u64, u64) {
-    let mut is_armed: HashMap<TimerAddr, bool> = HashMap::new();
+    let mut is_armed: NumberMap<TimerAddr, bool> = NumberMap::default();
     let (mut cancels, mut impossible) = (0, 0);
     for record in records {
         match record.event {
@@ -130,23 +131,17 @@ pub(super) struct Pairs {
 
 /// Matches the entries of callbacks and interrupts with their exits, CPU by CPU. A pair that began
 /// before the trace or ends after it does not count.
-pub(super) fn pairs(records: &[Record]) -> Pairs {
+pub(super) fn pairs(records: &[Record], counts: &[usize]) -> Pairs {
     const PAIRS: [[EventKind; 2]; 3] = [
         [EventKind::TimerExpireEntry, EventKind::TimerExpireExit],
         [EventKind::HrtimerExpireEntry, EventKind::HrtimerExpireExit],
         [EventKind::LocalTimerEntry, EventKind::LocalTimerExit],
     ];
-    let mut has_exits = [false; PAIRS.len()];
-    for kind in records.iter().map(|record| record.event.kind()) {
-        for (pair, has_exits) in PAIRS.iter().zip(&mut has_exits) {
-            *has_exits |= kind == pair[1];
-        }
-    }
+    let has_exits = PAIRS.map(|[_, exit]| counts[exit as usize] > 0);
     // For each CPU, the entries whose exits have not come yet, the innermost last: (index in
-    // `PAIRS`, timer).
+    // `PAIRS`, timer). And whether an entry of each pair has come.
     type Entry = (usize, Option<(Family, TimerAddr)>);
-    let mut open: HashMap<CpuId, Vec<Entry>> = HashMap::new();
-    let mut began: HashSet<(CpuId, usize)> = HashSet::new();
+    let mut cpus: Vec<(Vec<Entry>, [bool; PAIRS.len()])> = Vec::new();
     let mut pairs = Pairs::default();
     for record in records {
         let kind = record.event.kind();
@@ -156,10 +151,11 @@ pub(super) fn pairs(records: &[Record]) -> Pairs {
             continue;
         }
         let this = (pair, record.event.timer());
-        let open = open.entry(record.cpu).or_default();
+        cpus.resize(cpus.len().max(record.cpu.index() + 1), Default::default());
+        let (open, began) = &mut cpus[record.cpu.index()];
         let place = open.iter().rposition(|other| *other == this);
         let broken = if kind == PAIRS[pair][0] {
-            began.insert((record.cpu, pair));
+            began[pair] = true;
             // If an equal entry is still open, its exit is missing, and so are the exits of all
             // entries after it.
             let is_left = place.map(|place| open.truncate(place)).is_some();
@@ -172,7 +168,7 @@ pub(super) fn pairs(records: &[Record]) -> Pairs {
             pairs.whole += 1;
             if unended > 0 { unended as u64 + 1 } else { 0 }
         } else {
-            u64::from(began.contains(&(record.cpu, pair)))
+            u64::from(began[pair])
         };
         if broken > 0 {
             pairs.broken += broken;

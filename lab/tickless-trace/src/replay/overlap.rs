@@ -6,10 +6,11 @@
 //! and the same period form a group. Their recorded phases (offsets from multiples of the period)
 //! are compared with those that [`Phase::Spread`] would have given them, one timer after the other.
 
+use crate::hash::NumberMap;
 use crate::read::{Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::time::Ns;
 
@@ -54,8 +55,8 @@ pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
 /// each can have its timer at a different place on the thread's stack.
 fn deadlines(trace: &Trace) -> Vec<(NameId, Vec<u64>)> {
     let sleep = trace.names.find(SLEEPER_FUNCTION);
-    let mut places: HashMap<Source, usize> = HashMap::new();
-    let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
+    let mut places: NumberMap<Source, usize> = NumberMap::default();
+    let mut armed: NumberMap<TimerAddr, (u64, Source)> = NumberMap::default();
     let mut found: Vec<(NameId, Vec<u64>)> = Vec::new();
     // Cancels are ignored, because most kernels record one just before each expiry.
     let mut gaps = trace.gaps_in_order();

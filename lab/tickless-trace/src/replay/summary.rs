@@ -10,10 +10,8 @@ use super::upgrade::UpgradeResult;
 use crate::read::{Event, EventKind, Family, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::thread;
 use tickless_core::bases::WheelEvents;
-use tickless_core::time::CpuId;
 
 /// A replay's results. `docs/book/src/replay.md` documents its JSON.
 #[derive(Debug, Serialize)]
@@ -88,7 +86,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
     };
     let wanted = |policy: &ReplayPolicy| policies.contains(policy) || compared.contains(policy);
     let replayed: Vec<_> = ReplayPolicy::ALL.into_iter().filter(wanted).collect();
-    let mut results = replay(trace, &script, &replayed);
+    let (mut results, overlap) = replay(trace, &script, &replayed);
     let [wheel, queue] = script.counts;
     let operations = OperationCounts {
         start: wheel.start + queue.start,
@@ -117,7 +115,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         cancelled_percent: operations.all().cancelled_percent(),
         operations,
         top_functions: top_functions(trace, &script),
-        overlap: overlap::find(trace),
+        overlap,
         skipped_lines: trace.skipped_lines,
         dropped_events: trace.dropped_events,
         pending_at_start: script.pending_at_start.len(),
@@ -129,7 +127,12 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
     }
 }
 
-fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<PolicyResult> {
+/// Replays a script under each policy, and finds meanwhile which timers expire together.
+fn replay(
+    trace: &Trace,
+    script: &Script,
+    policies: &[ReplayPolicy],
+) -> (Vec<PolicyResult>, Vec<Overlap>) {
     thread::scope(|scope| {
         let start =
             |&policy| scope.spawn(move || engine::run(script, trace, policy, Changes::default()));
@@ -137,7 +140,8 @@ fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Poli
         let result = |thread: thread::ScopedJoinHandle<'_, PolicyResult>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        threads.into_iter().map(result).collect()
+        let overlap = overlap::find(trace);
+        (threads.into_iter().map(result).collect(), overlap)
     })
 }
 
@@ -150,9 +154,9 @@ fn spurious(trace: &Trace) -> Option<u64> {
     }
     let mut spurious = 0;
     // For each CPU: whether its latest interrupt has expired nothing so far, and is over.
-    let mut latest: HashMap<CpuId, (bool, bool)> = HashMap::new();
+    let mut latest = vec![(false, false); usize::from(trace.cpus)];
     for record in &trace.records {
-        let (is_empty, is_over) = latest.entry(record.cpu).or_insert((false, false));
+        let (is_empty, is_over) = &mut latest[record.cpu.index()];
         match record.event {
             Event::LocalTimerEntry => (*is_empty, *is_over) = (true, false),
             Event::LocalTimerExit => {

@@ -122,7 +122,7 @@ pub const CRATES: &[Floors] = &[
             "os shared_clock validate",
         ],
     ),
-    ("tickless-trace", &["cgroup parallel", "read", "late record replay", "quota"]),
+    ("tickless-trace", &["cgroup hash parallel", "read", "late record replay", "quota"]),
     (
         "tickless-lab",
         &[

@@ -1,7 +1,6 @@
 //! The formats of events, as the kernel describes them: where in a record each field is.
 
 use crate::read::event::EventKind;
-use std::collections::HashMap;
 
 /// Where a field is in a record. All fields that are read are whole numbers.
 #[derive(Clone, Debug)]
@@ -12,14 +11,14 @@ pub(in crate::read) struct Field {
 }
 
 /// The kind of an event, if it is one that is read, its name and its fields.
-type Format = (Option<EventKind>, Box<[u8]>, Vec<Field>);
+pub(in crate::read) type Format = (Option<EventKind>, Box<[u8]>, Vec<Field>);
 
 #[derive(Debug, Default)]
 pub(in crate::read) struct Formats {
     /// Where the events begin in a page, and how many bytes before it count them.
     pub(in crate::read) data: usize,
     /// The formats of events, by their numbers.
-    pub(in crate::read) events: HashMap<u16, Format>,
+    events: Vec<Option<Format>>,
 }
 
 impl Field {
@@ -62,7 +61,7 @@ impl Formats {
         let id = value("ID: ")?.trim().parse().ok()?;
         let kind = EventKind::from_name(name);
         let fields = text.lines().filter_map(Field::parse).collect();
-        self.events.insert(id, (kind, name.into(), fields));
+        self.insert(id, (kind, name.into(), fields));
         Some(())
     }
 
@@ -71,7 +70,17 @@ impl Formats {
         let text = String::from_utf8_lossy(text);
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
         let id = value("ID: ")?.trim().parse().ok()?;
-        self.events.insert(id, (None, value("name: ")?.trim().as_bytes().into(), Vec::new()));
+        self.insert(id, (None, value("name: ")?.trim().as_bytes().into(), Vec::new()));
         Some(())
+    }
+
+    fn insert(&mut self, id: u16, format: Format) {
+        self.events.resize(self.events.len().max(usize::from(id) + 1), None);
+        self.events[usize::from(id)] = Some(format);
+    }
+
+    /// Returns the format of the events with a number.
+    pub(in crate::read) fn of(&self, id: u16) -> Option<&Format> {
+        self.events.get(usize::from(id))?.as_ref()
     }
 }

@@ -13,10 +13,11 @@ mod ring;
 use super::problem::Unusable;
 use flate2::read::ZlibDecoder;
 use ruzstd::decoding::StreamingDecoder;
+use std::borrow::Cow;
 use std::io::Read;
 
 pub(super) use formats::{Field, Formats};
-pub(super) use ring::{Entry, Found, Page};
+pub(super) use ring::{Entry, Found, Ring};
 
 /// The first bytes of a file: the magic number, and the word before the version.
 pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -43,7 +44,7 @@ const PIECE_MAX: u64 = 1 << 28;
 
 /// What a file has, beside the pages of the CPUs.
 #[derive(Debug, Default)]
-pub(super) struct Dat {
+pub(super) struct Dat<'a> {
     pub(super) formats: Formats,
     /// The content of `/proc/kallsyms`.
     pub(super) symbols: String,
@@ -53,18 +54,18 @@ pub(super) struct Dat {
     pub(super) cpus: Option<u16>,
     /// The counters of a CPU's buffer, one text for each CPU.
     pub(super) statistics: Vec<String>,
-    pub(super) buffers: Vec<Buffer>,
+    pub(super) buffers: Vec<Buffer<'a>>,
 }
 
 /// What an instance (a set of buffers of its own) has recorded.
 #[derive(Debug, Default)]
-pub(super) struct Buffer {
+pub(super) struct Buffer<'a> {
     /// The name of the instance; empty for the top instance.
     pub(super) name: String,
     pub(super) clock: String,
     pub(super) page_size: usize,
     /// For each CPU, its number and its pages.
-    pub(super) cpus: Vec<(u16, Vec<u8>)>,
+    pub(super) cpus: Vec<(u16, Cow<'a, [u8]>)>,
     /// Where the pages are: the number of the CPU, a position and a size in the file.
     places: Vec<(u16, u64, u64)>,
 }
@@ -132,7 +133,7 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Reads a whole file. The error names the part of the file that cannot be read.
-pub(super) fn read(file: &[u8]) -> Result<Dat, Unusable> {
+pub(super) fn read(file: &[u8]) -> Result<Dat<'_>, Unusable> {
     let damaged = |what: &'static str| Unusable::DamagedDat { what };
     let mut head = Bytes(file);
     head.word(MAGIC).ok_or(damaged("beginning"))?;
@@ -150,10 +151,10 @@ pub(super) fn read(file: &[u8]) -> Result<Dat, Unusable> {
     Ok(dat)
 }
 
-impl Dat {
+impl<'a> Dat<'a> {
     fn version_6(
         &mut self,
-        file: &[u8],
+        file: &'a [u8],
         mut head: Bytes<'_>,
         page_size: usize,
     ) -> Result<(), &'static str> {
@@ -192,7 +193,7 @@ impl Dat {
         Ok(())
     }
 
-    fn version_7(&mut self, file: &[u8], mut head: Bytes<'_>) -> Result<(), &'static str> {
+    fn version_7(&mut self, file: &'a [u8], mut head: Bytes<'_>) -> Result<(), &'static str> {
         let packing = match head.text().ok_or("kind of compression")? {
             b"none" => Packing::Plain,
             b"zlib" => Packing::Zlib,
@@ -322,7 +323,7 @@ fn piece(bytes: &mut Bytes<'_>, packing: Packing) -> Option<Vec<u8>> {
 }
 
 /// Reads the option of an instance of a file of version 7, and its pages.
-fn buffer(file: &[u8], data: &[u8], packing: Packing) -> Option<Buffer> {
+fn buffer<'a>(file: &'a [u8], data: &[u8], packing: Packing) -> Option<Buffer<'a>> {
     let mut data = Bytes(data);
     let at = data.u64()?;
     let mut buffer = Buffer {
@@ -340,24 +341,24 @@ fn buffer(file: &[u8], data: &[u8], packing: Packing) -> Option<Buffer> {
     Some(buffer)
 }
 
-impl Buffer {
+impl<'a> Buffer<'a> {
     pub(in crate::read) fn is_loaded(&self) -> bool {
         self.name.is_empty() || !self.places.is_empty()
     }
 
-    /// Loads the pages of all CPUs. Packed pages are in pieces, whose number comes first.
-    fn load(&mut self, file: &[u8], packing: Packing) -> Option<()> {
+    /// Finds the pages of all CPUs. Packed pages are in pieces, whose number comes first.
+    fn load(&mut self, file: &'a [u8], packing: Packing) -> Option<()> {
         for &(cpu, at, size) in &self.places {
             let mut bytes = Bytes(file.get(usize::try_from(at).ok()?..).unwrap_or_default());
-            let mut pages = Vec::new();
+            let mut pages = Cow::Borrowed(&[][..]);
             if size > 0 && packing == Packing::Plain {
                 // A file that was cut off has the first pages.
                 let there = size.min(bytes.0.len() as u64);
-                pages.extend_from_slice(bytes.take(there)?);
+                pages = bytes.take(there)?.into();
             } else if size > 0 {
                 // The size does not count the word with the number of pieces.
                 for _ in 0..bytes.u32()? {
-                    pages.extend(piece(&mut bytes, packing)?);
+                    pages.to_mut().extend(piece(&mut bytes, packing)?);
                 }
             }
             self.cpus.push((cpu, pages));

@@ -14,6 +14,7 @@
 //! | 31 | the higher bits of an absolute time |
 
 use super::Bytes;
+use std::slice::Chunks;
 
 /// What the pages have at one place.
 #[derive(Clone, Copy, Debug)]
@@ -37,90 +38,116 @@ const MISSED: u64 = 1 << 31;
 const COUNTED: u64 = 1 << 30;
 const SIZE: u64 = (1 << 27) - 1;
 
-#[derive(Clone, Copy, Debug)]
-pub(in crate::read) struct Page<'a> {
-    pub(in crate::read) bytes: &'a [u8],
-    /// Where the events begin.
-    pub(in crate::read) data: usize,
+/// The pages of a CPU. As an iterator, what is in them, in order.
+#[derive(Clone, Debug)]
+pub(in crate::read) struct Ring<'a> {
+    pages: Chunks<'a, u8>,
+    page_size: usize,
+    /// Where the events begin in a page.
+    data: usize,
+    /// What is left of the current page, and the time of the event before that.
+    events: Bytes<'a>,
+    time: u64,
+    /// The time of the last event, in this page or one before it.
+    latest: u64,
+    /// Whether the current page was cut off.
+    is_cut: bool,
 }
 
-impl<'a> Page<'a> {
-    /// Calls `found` for everything in the page, until it returns `false`: then what it got is
-    /// damaged, and so is the rest. `after` is the time of the last event before the page, and of
-    /// the last event in it afterwards.
-    pub(in crate::read) fn read(self, after: &mut u64, mut found: impl FnMut(Found<'a>) -> bool) {
-        if self.parts(after, &mut found).is_none() {
-            found(Found::Lost { count: None, is_damage: true });
+const DAMAGE: Found<'static> = Found::Lost { count: None, is_damage: true };
+
+impl<'a> Iterator for Ring<'a> {
+    type Item = Found<'a>;
+
+    fn next(&mut self) -> Option<Found<'a>> {
+        loop {
+            let part = if !self.events.0.is_empty() {
+                self.event().map(|entry| entry.map(Found::Event))
+            } else if std::mem::take(&mut self.is_cut) {
+                None
+            } else {
+                let page = self.pages.next()?;
+                self.is_cut = page.len() < self.page_size;
+                self.page(page)
+            };
+            match part {
+                Some(None) => {}
+                Some(found) => return found,
+                None => return Some(self.skip_page()),
+            }
         }
     }
+}
 
-    /// Finds what is in the page; `None` if it is damaged.
-    fn parts(self, after: &mut u64, found: &mut impl FnMut(Found<'a>) -> bool) -> Option<()> {
-        let mut head = Bytes(self.bytes);
+impl<'a> Ring<'a> {
+    pub(in crate::read) fn new(pages: &'a [u8], page_size: usize, data: usize) -> Ring<'a> {
+        let page_size = page_size.max(data + 1);
+        let (pages, events) = (pages.chunks(page_size), Bytes(&[]));
+        Ring { pages, page_size, data, events, time: 0, latest: 0, is_cut: false }
+    }
+
+    /// Skips the rest of the current page, which is damaged.
+    pub(in crate::read) fn skip_page(&mut self) -> Found<'a> {
+        self.events = Bytes(&[]);
+        DAMAGE
+    }
+
+    /// Begins a page. Returns the loss before its first event, if there was one; `None` if the page
+    /// is damaged.
+    fn page(&mut self, page: &'a [u8]) -> Option<Option<Found<'a>>> {
+        let mut head = Bytes(page);
         let (time, commit) = head.u64().zip(head.u64())?;
         let size = (commit & SIZE) as usize;
-        let events = self.bytes.get(self.data..self.data.checked_add(size)?)?;
+        let events = page.get(self.data..self.data.checked_add(size)?)?;
         if commit & !(SIZE | MISSED | COUNTED) != 0 {
             return None;
         }
-        if commit & MISSED != 0 {
-            let end = self.bytes.get(self.data + size..).unwrap_or_default();
-            let count = if commit & COUNTED != 0 { Bytes(end).u64() } else { None };
-            found(Found::Lost { count, is_damage: false });
-        }
-        self.events(Bytes(events), time, after, found)
+        (self.events, self.time) = (Bytes(events), time);
+        let end = page.get(self.data + size..).unwrap_or_default();
+        let count = if commit & COUNTED != 0 { Bytes(end).u64() } else { None };
+        Some((commit & MISSED != 0).then_some(Found::Lost { count, is_damage: false }))
     }
 
-    /// Finds the events of a page; `None` if it is damaged.
-    fn events(
-        self,
-        mut bytes: Bytes<'a>,
-        mut time: u64,
-        after: &mut u64,
-        found: &mut impl FnMut(Found<'a>) -> bool,
-    ) -> Option<()> {
+    /// Reads one part of a page, which can be other than an event; `None` if it is damaged.
+    fn event(&mut self) -> Option<Option<Entry<'a>>> {
         const PADDING: u32 = 29;
         const EXTEND: u32 = 30;
         const ABSOLUTE: u32 = 31;
         // The highest bits of an absolute time are not in the buffer.
         const ABSOLUTE_BITS: u32 = 59;
-        while !bytes.0.is_empty() {
-            let word = bytes.u32()?;
-            let (kind, delta) = (word & 31, u64::from(word >> 5));
-            match kind {
-                PADDING if delta == 0 => return Some(()),
-                PADDING => {
-                    let length = bytes.u32()?;
-                    bytes.take(u64::from(length).checked_sub(4)?)?;
-                    time = time.checked_add(delta)?;
+        let word = self.events.u32()?;
+        let (kind, delta) = (word & 31, u64::from(word >> 5));
+        match kind {
+            PADDING if delta == 0 => self.events = Bytes(&[]),
+            PADDING => {
+                let length = self.events.u32()?;
+                self.events.take(u64::from(length).checked_sub(4)?)?;
+                self.time = self.time.checked_add(delta)?;
+            }
+            EXTEND => {
+                let high = u64::from(self.events.u32()?) << 27;
+                self.time = self.time.checked_add(high + delta)?;
+            }
+            ABSOLUTE => {
+                let low = (u64::from(self.events.u32()?) << 27) + delta;
+                let high = self.time >> ABSOLUTE_BITS << ABSOLUTE_BITS;
+                self.time = high | low & ((1 << ABSOLUTE_BITS) - 1);
+            }
+            _ => {
+                let length = match kind {
+                    0 => u64::from(self.events.u32()?).checked_sub(4)?,
+                    words => u64::from(words) * 4,
+                };
+                let record = self.events.take(length)?;
+                self.time = self.time.checked_add(delta)?;
+                // The times of a CPU never go back.
+                if self.time < self.latest {
+                    return None;
                 }
-                EXTEND => {
-                    let high = u64::from(bytes.u32()?) << 27;
-                    time = time.checked_add(high + delta)?;
-                }
-                ABSOLUTE => {
-                    let low = (u64::from(bytes.u32()?) << 27) + delta;
-                    let high = time >> ABSOLUTE_BITS << ABSOLUTE_BITS;
-                    time = high | low & ((1 << ABSOLUTE_BITS) - 1);
-                }
-                _ => {
-                    let length = match kind {
-                        0 => u64::from(bytes.u32()?).checked_sub(4)?,
-                        words => u64::from(words) * 4,
-                    };
-                    let record = bytes.take(length)?;
-                    time = time.checked_add(delta)?;
-                    // The times of a CPU never go back.
-                    if time < *after {
-                        return None;
-                    }
-                    *after = time;
-                    if !found(Found::Event(Entry { time, record })) {
-                        return None;
-                    }
-                }
+                self.latest = self.time;
+                return Some(Some(Entry { time: self.time, record }));
             }
         }
-        Some(())
+        Some(None)
     }
 }

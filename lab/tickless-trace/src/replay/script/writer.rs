@@ -94,7 +94,8 @@ impl Writer {
             inference,
             left_out,
             slice_function,
-            has_deferred: trace.records.iter().any(|record| is_deferred(&record.event)),
+            has_deferred: trace.count(EventKind::HrtimerRearm) > 0
+                && trace.records.iter().any(|record| is_deferred(&record.event)),
             ends: Ends::of(trace),
             place: 0,
             states: ticks.into_iter().map(state).collect(),
