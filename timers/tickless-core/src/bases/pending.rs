@@ -16,7 +16,7 @@ use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Platform};
 use crate::queues::tree::Walked;
 use crate::queues::wheel::{At, Wakes, WheelPlace};
-use crate::state::FiresIn;
+use crate::state::{FiresIn, Lane};
 use crate::time::{CpuId, Ns, Window};
 use alloc::vec::Vec;
 
@@ -47,13 +47,21 @@ pub struct Walk(Part);
 enum Part {
     /// A position in the wheel.
     Wheel(At),
-    /// A position in a queue of precise timers: that of the handler, or that of the expiry thread.
+    /// A position in one of [`QUEUES`].
     Queue {
         nth: usize,
         ticket: u64,
     },
     Over,
 }
+
+/// The queues of precise timers, in the order in which a walk visits them.
+const QUEUES: [(FiresIn, Lane); 4] = [
+    (FiresIn::Handler, Lane::Queued),
+    (FiresIn::Handler, Lane::Late),
+    (FiresIn::Thread, Lane::Queued),
+    (FiresIn::Thread, Lane::Late),
+];
 
 impl Walk {
     /// A walk at its beginning.
@@ -102,10 +110,8 @@ impl<P: Platform> Bases<P> {
                 is_whole
             }
             Part::Queue { nth, ticket } => {
-                let (queue, fires_in) = match *nth {
-                    late @ (0 | 1) => (&mut queues.precise.lanes()[late], FiresIn::Handler),
-                    late => (&mut queues.deferred.lanes()[late % 2], FiresIn::Thread),
-                };
+                let (fires_in, lane) = QUEUES[*nth];
+                let queue = queues.precise(fires_in).lane(lane);
                 let walked = queue.walk(ticket, room, |node| {
                     let timer = TimerRef::<P, QueueLink>::around(node);
                     let place = PendingIn::Queue(fires_in);
@@ -113,7 +119,9 @@ impl<P: Platform> Bases<P> {
                 });
                 match walked {
                     Walked::Part => {}
-                    _ if *nth < 3 => walk.0 = Part::Queue { nth: *nth + 1, ticket: 0 },
+                    _ if *nth + 1 < QUEUES.len() => {
+                        walk.0 = Part::Queue { nth: *nth + 1, ticket: 0 }
+                    }
                     _ => walk.0 = Part::Over,
                 }
                 walked != Walked::Cut

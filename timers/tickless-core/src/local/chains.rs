@@ -12,10 +12,10 @@ mod chunk;
 mod read;
 mod sweep;
 
-use super::table::{NO_SLOT, Records};
+use super::table::Records;
 use alloc::vec::Vec;
 use batch::Batch;
-use chunk::{COUNT_MASK, Chunk, NEXT, PREV};
+use chunk::Chunk;
 
 pub(super) use chunk::PER_CHUNK;
 
@@ -139,17 +139,13 @@ impl Chains {
     #[inline]
     pub(super) fn remove(&mut self, place: u32, slot: u32) {
         let number = place >> 4;
-        let within = place & COUNT_MASK;
+        let within = place & 15;
         if number == self.batch_of {
             return self.remove_from_batch(slot);
         }
         let Some(chunk) = self.chunks.get_mut(number as usize) else { return };
         self.len -= 1;
-        chunk.0[within as usize] = NO_SLOT;
-        chunk.0[PREV] -= 1;
-        if chunk.used() == within + 1 {
-            chunk.0[NEXT] -= 1;
-        }
+        chunk.remove(within);
         if chunk.held() == 0 {
             self.release(number);
         }
@@ -183,8 +179,7 @@ impl Chains {
         }
         let number = self.take_chunk(records);
         let chunk = &mut self.chunks[number as usize];
-        chunk.0 = [NO_SLOT; 16];
-        (chunk.0[NEXT], chunk.0[PREV]) = (0, 0);
+        *chunk = Chunk::EMPTY;
         chunk.add(slot);
         self.allocated_for[number as usize] = chain as u32;
         match self.ends[chain].tail {
@@ -200,11 +195,11 @@ impl Chains {
     /// Links two chunks, or a chunk and the end of a chain.
     fn join(&mut self, before: u32, after: u32) {
         match self.chunks.get_mut(before as usize) {
-            Some(chunk) => chunk.set_link(NEXT, after),
+            Some(chunk) => chunk.set_next(after),
             None => self.ends[(before & !END) as usize].head = chunk_or_none(after),
         }
         match self.chunks.get_mut(after as usize) {
-            Some(chunk) => chunk.set_link(PREV, before),
+            Some(chunk) => chunk.set_prev(before),
             None => self.ends[(after & !END) as usize].tail = chunk_or_none(before),
         }
     }
@@ -213,8 +208,8 @@ impl Chains {
     #[inline(never)]
     fn release(&mut self, number: u32) {
         let Some(chunk) = self.chunks.get_mut(number as usize) else { return };
-        let (before, after) = (chunk.link(PREV), chunk.link(NEXT));
-        chunk.0[0] = self.free;
+        let (before, after) = (chunk.prev(), chunk.next());
+        chunk.set_next_free(self.free);
         self.free = number;
         self.in_use -= 1;
         self.join(before, after);

@@ -22,12 +22,11 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 /// The heap of timers for the current pass and later ones. A record's level is the index of the
-/// heap that has its timer: this one, [`LATE`], or the list of due timers.
+/// heap that has its timer, this one or [`LATE`], or [`DUE`].
 const QUEUED: usize = 0;
 /// The heap of timers that were armed for the past, and wait for the next pass.
 const LATE: usize = 1;
-/// The timers that a pass has taken off the heap at once: a list, the latest deadline first. If a
-/// timer was cancelled or armed again since, its entry is blank. The last entry is never blank.
+/// The level of timers in the list `due`, which is no heap.
 const DUE: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -46,10 +45,13 @@ impl Entry {
 }
 
 pub(super) struct PreciseHeap {
-    heaps: [Vec<Entry>; 3],
+    heaps: [Vec<Entry>; 2],
+    /// The timers that a pass has taken off the heap at once: a list, the latest deadline first. If
+    /// a timer was cancelled or armed again since, its entry is blank. The last is never blank.
+    due: Vec<Entry>,
     pending: usize,
     orders: u64,
-    /// The earliest hard expiry of [`LATE`] and [`DUE`], or [`Ns::NEVER`].
+    /// The earliest hard expiry of [`LATE`] and `due`, or [`Ns::NEVER`].
     others: Ns,
     /// The time of the last pass.
     pass: Option<Ns>,
@@ -60,7 +62,8 @@ pub(super) struct PreciseHeap {
 impl PreciseHeap {
     pub(super) const fn new() -> PreciseHeap {
         PreciseHeap {
-            heaps: [Vec::new(), Vec::new(), Vec::new()],
+            heaps: [Vec::new(), Vec::new()],
+            due: Vec::new(),
             pending: 0,
             orders: 0,
             others: Ns::NEVER,
@@ -71,7 +74,7 @@ impl PreciseHeap {
 
     /// Allocates room for `timers` timers in all, rather than for this many more.
     pub(super) fn reserve(&mut self, timers: usize) {
-        for heap in &mut self.heaps[..DUE] {
+        for heap in &mut self.heaps {
             heap.reserve_exact(timers.saturating_sub(heap.len()));
         }
     }
@@ -88,7 +91,7 @@ impl PreciseHeap {
 
     /// Finds the earliest expiry in the heaps of late and of due timers.
     fn find_others(&mut self) {
-        let (late, due) = (self.heaps[LATE].first(), self.heaps[DUE].last());
+        let (late, due) = (self.heaps[LATE].first(), self.due.last());
         self.others =
             late.into_iter().chain(due).map(|entry| entry.hard).min().unwrap_or(Ns::NEVER);
     }
@@ -206,7 +209,7 @@ impl PreciseHeap {
     #[inline]
     fn first(&self) -> Option<&Entry> {
         let queued = self.heaps[QUEUED].first();
-        match self.heaps[DUE].last() {
+        match self.due.last() {
             Some(due) => queued.filter(|queued| queued.is_before(due)).or(Some(due)),
             None => queued,
         }
@@ -222,7 +225,7 @@ impl PreciseHeap {
     /// they are in order. Examines three leaves of the heap: if one is due, many timers are. Leaves
     /// are half of a heap and its later part, so a leaf is seldom due if few timers are.
     fn take_many(&mut self, records: &mut Records, now: Ns) {
-        let [queued, _, due] = &mut self.heaps;
+        let (queued, due) = (&mut self.heaps[QUEUED], &mut self.due);
         let leaves = [5, 6, 7].map(|eighth| queued.get(queued.len() * eighth / 8));
         let is_due = leaves.into_iter().flatten().any(|entry| entry.hard <= now);
         if !is_due || queued.len() < 16 || !due.is_empty() {
@@ -268,16 +271,15 @@ impl PreciseHeap {
         }
     }
 
-    /// Removes an entry. In a heap, the last entry takes its place; in `DUE`, it becomes blank.
+    /// Removes an entry. In a heap, the last entry takes its place; in `due`, it becomes blank.
     fn remove(&mut self, records: &mut Records, heap: usize, at: usize) {
         if heap == DUE {
-            let due = &mut self.heaps[DUE];
-            due[at].slot = NO_SLOT;
-            while due.last().is_some_and(|last| last.slot == NO_SLOT) {
-                due.pop();
+            self.due[at].slot = NO_SLOT;
+            while self.due.last().is_some_and(|last| last.slot == NO_SLOT) {
+                self.due.pop();
             }
-            if due.is_empty() {
-                *due = Vec::new();
+            if self.due.is_empty() {
+                self.due = Vec::new();
             }
             self.find_others();
             return;
@@ -327,7 +329,6 @@ const _: () = assert!(size_of::<Record>() == 16 && size_of::<Entry>() == 32);
 
 #[cfg(test)]
 mod tests {
-    use super::DUE;
     use crate::local::{Clock, LocalTimers};
     use crate::time::Instant;
 
@@ -342,7 +343,7 @@ mod tests {
             }
             let mut listed = None;
             timers.advance_at_most(Instant::from_secs(1), budget, |timers, _| {
-                listed.get_or_insert(timers.heap.heaps[DUE].len());
+                listed.get_or_insert(timers.heap.due.len());
             });
             assert_eq!(listed, Some(wanted), "budget {budget}");
         }

@@ -82,8 +82,9 @@ impl PreciseQueue {
         }
     }
 
+    /// Returns the timers of a lane, in the order of hard expiry.
     #[inline]
-    fn lane(&mut self, lane: Lane) -> &mut Queue {
+    pub(crate) fn lane(&mut self, lane: Lane) -> &mut Queue {
         match lane {
             Lane::Queued => &mut self.queue,
             Lane::Late => &mut self.late,
@@ -142,11 +143,6 @@ impl PreciseQueue {
     fn is_due(&self) -> bool {
         let first = self.queue.first();
         self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))
-    }
-
-    /// Returns the queue and the late timers, each in the order of hard expiry.
-    pub(crate) fn lanes(&mut self) -> [&mut Queue; 2] {
-        [&mut self.queue, &mut self.late]
     }
 
     /// Returns every timer and its lane. O(n).

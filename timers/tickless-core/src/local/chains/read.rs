@@ -1,7 +1,6 @@
 //! Reading one chain from its front, a chunk at a time.
 
-use super::chunk::{COUNT_MASK, NEXT, PREV};
-use super::{Chains, NO_CHUNK};
+use super::{Chains, NO_CHUNK, PER_CHUNK};
 
 impl Chains {
     /// Takes the first slot number off the chain that is read. When it takes the first number of a
@@ -31,10 +30,10 @@ impl Chains {
         let head = self.ends[self.reading].head;
         let Some(chunk) = self.chunks.get_mut(head as usize) else { return false };
         let (used, held) = (chunk.used() as usize, chunk.held() as usize);
-        self.batch.fill(&chunk.0, used, held);
+        self.batch.fill(chunk.words(), used, held);
         self.batch_of = head;
         self.len -= held;
-        chunk.0[PREV] &= !COUNT_MASK;
+        chunk.hold_none();
         self.fetch_ahead(head, fetch);
         true
     }
@@ -60,11 +59,11 @@ impl Chains {
     pub(in crate::local) fn first_chunk(
         &self,
         fetch: impl Fn(u32),
-    ) -> Option<(&[u32; NEXT], usize)> {
+    ) -> Option<(&[u32; PER_CHUNK as usize], usize)> {
         let head = self.ends[self.reading].head;
         let chunk = self.chunks.get(head as usize)?;
         self.fetch_ahead(head, fetch);
-        Some((chunk.0.first_chunk()?, chunk.held() as usize))
+        Some((chunk.places().first_chunk()?, chunk.held() as usize))
     }
 
     /// Drops the first chunk of the chain that is read, with all its slot numbers.
@@ -73,7 +72,7 @@ impl Chains {
         let head = self.ends[self.reading].head;
         if let Some(chunk) = self.chunks.get_mut(head as usize) {
             self.len -= chunk.held() as usize;
-            chunk.0[PREV] &= !COUNT_MASK;
+            chunk.hold_none();
             self.release(head);
         }
     }
@@ -85,16 +84,16 @@ impl Chains {
     fn fetch_ahead(&self, number: u32, fetch: impl Fn(u32)) {
         let Some(second) = self.next(number).and_then(|next| self.next(next)) else { return };
         let Some(chunk) = self.chunks.get(second as usize) else { return };
-        for &slot in &chunk.0[..NEXT] {
+        for &slot in chunk.places() {
             fetch(slot);
         }
-        if let Some(fourth) = self.next(chunk.link(NEXT)) {
+        if let Some(fourth) = self.next(chunk.next()) {
             crate::link::prefetch(&self.chunks, fourth as usize);
         }
     }
 
     #[inline]
     fn next(&self, number: u32) -> Option<u32> {
-        self.chunks.get(number as usize).map(|chunk| chunk.link(NEXT))
+        self.chunks.get(number as usize).map(|chunk| chunk.next())
     }
 }

@@ -7,8 +7,8 @@
 //! examined. After that any two neighbours hold more than `MERGED_MAX` numbers together, and so a
 //! chunk of the reserved room is free: putting a number into a chain never allocates.
 
-use super::chunk::{COUNT_MASK, Chunk, NEXT, PER_CHUNK, PREV};
-use super::{Chains, MERGED_MAX, NO_CHUNK};
+use super::chunk::Chunk;
+use super::{Chains, MERGED_MAX, NO_CHUNK, PER_CHUNK};
 use crate::local::table::{NO_SLOT, Records};
 
 /// A chunk with more slot numbers than this is not merged.
@@ -34,9 +34,9 @@ impl Chains {
             }
         }
         match self.chunks.get(self.free as usize) {
-            Some(chunk) => core::mem::replace(&mut self.free, chunk.0[0]),
+            Some(chunk) => core::mem::replace(&mut self.free, chunk.next_free()),
             None => {
-                self.chunks.push(Chunk([0; 16]));
+                self.chunks.push(Chunk::EMPTY);
                 self.allocated_for.push(0);
                 self.chunks.len() as u32 - 1
             }
@@ -58,17 +58,17 @@ impl Chains {
         if !(1..=SPARSE_MAX).contains(&chunk.held()) || self.ends[self.reading].head == number {
             return false;
         }
-        let next = chunk.link(NEXT);
+        let next = chunk.next();
         let Some(&after) = self.chunks.get(next as usize) else { return false };
         if chunk.held() + after.held() > MERGED_MAX {
             return false;
         }
         self.squeeze(number, records);
-        for &slot in after.0[..NEXT].iter().filter(|&&slot| slot != NO_SLOT) {
+        for &slot in after.places().iter().filter(|&&slot| slot != NO_SLOT) {
             let place = number << 4 | self.chunks[number as usize].add(slot);
             records.put(slot, place);
         }
-        self.chunks[next as usize].0[PREV] &= !COUNT_MASK;
+        self.chunks[next as usize].hold_none();
         self.release(next);
         true
     }
@@ -76,11 +76,9 @@ impl Chains {
     /// Moves the slot numbers of a chunk to its front, so that its free places are at its end.
     pub(super) fn squeeze(&mut self, number: u32, records: &mut Records) {
         let chunk = &mut self.chunks[number as usize];
-        let old = chunk.0;
-        chunk.0[..NEXT].fill(NO_SLOT);
-        chunk.0[NEXT] &= !COUNT_MASK;
-        chunk.0[PREV] &= !COUNT_MASK;
-        for &slot in old[..NEXT].iter().filter(|&&slot| slot != NO_SLOT) {
+        let old = *chunk;
+        chunk.clear();
+        for &slot in old.places().iter().filter(|&&slot| slot != NO_SLOT) {
             records.put(slot, number << 4 | chunk.add(slot));
         }
     }
