@@ -71,11 +71,9 @@ pub(crate) struct BaseState {
     pub(crate) late: Late,
     /// The largest number of timers that a thread has moved or checked while it held the lock.
     longest_holding: usize,
-    /// Whether a canceller waits for a callback of this base to return, or a runner (which executes
-    /// callbacks) must pause. Each runner checks this after each of its callbacks.
+    /// Whether a canceller waits for a callback of this base to return. Each runner (which executes
+    /// callbacks) checks this after each of its callbacks.
     pub(crate) has_waiters: bool,
-    /// A bit for each runner (handler or expiry thread) that must pause after its callback.
-    pub(crate) pauses: u8,
     /// Whether timers can be armed on this base. If not, only timers that run on it can be (X2).
     pub(crate) is_online: bool,
     /// Whether the base is online, has no expiry thread, and its event device fires for coarse
@@ -205,7 +203,6 @@ impl<P: Platform> Base<P> {
             late: Late::default(),
             longest_holding: 0,
             has_waiters: false,
-            pauses: 0,
             is_online: true,
         };
         Base {

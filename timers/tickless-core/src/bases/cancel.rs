@@ -219,7 +219,7 @@ impl<P: Platform> Bases<P> {
         let base = self.base(cpu);
         let mut state = base.state.lock();
         if state.has_waiters {
-            state.has_waiters = state.pauses != 0;
+            state.has_waiters = false;
             base.running.end_waits();
             drop(state);
             self.platform().unpark(base.running.parking());

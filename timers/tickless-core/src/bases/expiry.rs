@@ -9,7 +9,7 @@
 use super::base::{Base, BaseState, Bases, Guard};
 use super::by_deadline::gather_by_deadline;
 use super::decide::{Action, Operation, Seen};
-use super::expiry_thread::{Call, bit};
+use super::expiry_thread::Call;
 use super::family::{Arming, Family};
 use super::firing::{CallbackResult, Expiry, Firing};
 use super::running::Runner;
@@ -43,8 +43,10 @@ pub trait Batch<P: Platform> {
     /// Runs a timer's callback.
     fn run(&mut self, firing: &Firing<P>) -> CallbackResult;
 
-    /// Called without a lock after a callback that has called [`Bases::pause_after`]. It can use
-    /// the bases, and must not unwind.
+    /// Returns whether to [`pause`](Batch::pause) after the callback that has just returned.
+    fn wants_pause(&self) -> bool;
+
+    /// Called without a lock. It can use the bases, and must not unwind.
     fn pause(&mut self);
 }
 
@@ -55,6 +57,11 @@ impl<P: Platform, F: FnMut(&Firing<P>) -> CallbackResult> Batch<P> for NoPause<F
     #[inline(always)]
     fn run(&mut self, firing: &Firing<P>) -> CallbackResult {
         (self.0)(firing)
+    }
+
+    #[inline(always)]
+    fn wants_pause(&self) -> bool {
+        false
     }
 
     fn pause(&mut self) {}
@@ -126,16 +133,6 @@ impl<P: Platform> Bases<P> {
             expired.next = self.base(cpu).state.lock().device.armed();
         }
         expired
-    }
-
-    /// Requests that the batch [pauses](Batch::pause) when the callback that `runner` executes has
-    /// returned. Called inside that callback. Takes the base's lock. Sets `has_waiters`, which
-    /// makes the runner look at `pauses` after the callback.
-    #[cold]
-    pub fn pause_after(&self, cpu: CpuId, runner: Runner) {
-        let mut state = self.base(cpu).state.lock();
-        state.pauses |= bit(runner);
-        state.has_waiters = true;
     }
 
     /// Fires the due timers in `share`. Returns which expiry thread must be woken for the others.
@@ -265,7 +262,13 @@ impl<P: Platform> Bases<P> {
             restart(timer, &mut state, window, &firing);
             *visited_under_lock += 1;
         }
-        self.end_callback(base, runner, share, state, || batch.pause())
+        state = self.end_callback(base, runner, share, state);
+        if batch.wants_pause() {
+            drop(state);
+            batch.pause();
+            state = base.state.lock();
+        }
+        state
     }
 
     /// Unlocks for other threads, and takes the lock again (W8).
@@ -292,13 +295,12 @@ impl<P: Platform> Bases<P> {
         runner: Runner,
         share: Share,
         mut state: Guard<'a, P>,
-        pause: impl FnOnce(),
     ) -> Guard<'a, P> {
         base.running.end(runner);
         if share == Share::Thread {
             state.deferred.has_fired();
         }
-        if state.has_waiters { self.end_waits(base, runner, state, pause) } else { state }
+        if state.has_waiters { self.end_waits(base, state) } else { state }
     }
 
     /// Records that a callback has panicked, and ends the handler or the batch that it ran in.
@@ -307,7 +309,7 @@ impl<P: Platform> Bases<P> {
     fn end_by_panic(&self, cpu: CpuId, runner: Runner, share: Share, fired: u64) {
         let (base, now) = (self.base(cpu), self.platform().now());
         let state = base.state.lock();
-        let mut state = self.end_callback(base, runner, share, state, || ());
+        let mut state = self.end_callback(base, runner, share, state);
         let after_unlock = if share == Share::Thread {
             self.end_batch(cpu, &mut state, runner, fired, now)
         } else {
@@ -323,26 +325,13 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Wakes the cancellers that wait for a callback of this base; each checks whether the callback
-    /// that it waits for has returned. Then calls `pause` if this runner's callback asked for that.
+    /// that it waits for has returned.
     #[cold]
-    fn end_waits<'a>(
-        &'a self,
-        base: &'a Base<P>,
-        runner: Runner,
-        mut state: Guard<'a, P>,
-        pause: impl FnOnce(),
-    ) -> Guard<'a, P> {
-        let is_paused = state.pauses & bit(runner) != 0;
-        state.pauses &= !bit(runner);
-        // Keep the flag set if another runner must pause: when a callback returns, its runner reads
-        // `pauses` only if this flag is set.
-        state.has_waiters = state.pauses != 0;
+    fn end_waits<'a>(&'a self, base: &'a Base<P>, mut state: Guard<'a, P>) -> Guard<'a, P> {
+        state.has_waiters = false;
         base.running.end_waits();
         drop(state);
         self.platform().unpark(base.running.parking());
-        if is_paused {
-            pause();
-        }
         base.state.lock()
     }
 

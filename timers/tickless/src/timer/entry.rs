@@ -10,12 +10,10 @@
 
 use super::ambient::{self, Scope};
 use super::fired::Fired;
-use super::frame;
 use super::glue::{Glue, Host, Task};
 use super::pinned::Pinned;
 use super::shared::{Handle, Shared};
 use super::turns::{Byte, Lead, Turns};
-use super::wakers::Pause;
 use crate::platform::coop;
 use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
@@ -382,17 +380,7 @@ impl<L: Family<Host>> Entry<L> {
         // SAFETY: `fire` calls this only when no task accesses the waker.
         let taken = entry.turns.fire(|| unsafe { (*entry.waker.get()).take() });
         if let Some(waker) = taken.flatten() {
-            if fired.wake_later(waker) == Pause::Yes {
-                entry.pause_batch();
-            }
-        }
-    }
-
-    /// Makes the driver pause after this callback, to call the wakers that it has collected.
-    #[cold]
-    fn pause_batch(&self) {
-        if let (Some(shared), Some(callback)) = (self.shared(), frame::innermost()) {
-            shared.bases.pause_after(callback.cpu, callback.runner);
+            fired.wake_later(waker);
         }
     }
 }

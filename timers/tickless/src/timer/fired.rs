@@ -1,6 +1,6 @@
 //! The argument of a callback: describes the expiry, and lets the callback rearm its timer.
 
-use super::wakers::{Pause, Wakers};
+use super::wakers::Wakers;
 use crate::platform::clock::HostClock;
 use std::task::Waker;
 use std::time::Duration;
@@ -114,8 +114,8 @@ impl<'a> Fired<'a> {
         }
     }
 
-    /// Keeps a waker for the driver's next pause. Returns whether the driver should pause now.
-    pub(crate) fn wake_later(&mut self, waker: Waker) -> Pause {
-        self.wakers.collect(waker)
+    /// Keeps a waker for the driver's next pause.
+    pub(crate) fn wake_later(&mut self, waker: Waker) {
+        self.wakers.collect(waker);
     }
 }

@@ -139,8 +139,9 @@ pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
     find(|frame| frame.timer.get() == timer).is_some()
 }
 
-pub(super) fn innermost() -> Option<CallbackId> {
-    find(|_| true).map(Frame::callback)
+/// Returns the address of the timer whose callback runs, without frames 0.
+pub(super) fn innermost_timer() -> usize {
+    find(|_| true).map_or(0, |frame| frame.timer.get())
 }
 
 /// Returns the callbacks that run on this thread's stack; the innermost comes first.

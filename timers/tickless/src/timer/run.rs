@@ -57,6 +57,11 @@ impl expiry::Batch<Host> for Batch<'_> {
         fired.asked().map_or(CallbackResult::Done, CallbackResult::Restart)
     }
 
+    #[inline(always)]
+    fn wants_pause(&self) -> bool {
+        self.wakers.are_many()
+    }
+
     #[cold]
     fn pause(&mut self) {
         self.shared.wake(self.wakers);
@@ -97,8 +102,7 @@ fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
 }
 
 fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
-    let timer = frame::innermost().map_or(0, |callback| callback.timer);
-    shared.label_of(timer, firing.task)
+    shared.label_of(frame::innermost_timer(), firing.task)
 }
 
 /// Counts and reports a timer that fires too late.

@@ -14,21 +14,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// wait for the whole batch, and the memory is bounded.
 const FULL: usize = 64;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Pause {
-    Yes,
-    No,
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct Wakers(Vec<Waker>);
 
 impl Wakers {
-    /// Keeps a waker until the batch of callbacks pauses. Returns whether the batch should pause
-    /// now, to call the wakers.
-    pub(crate) fn collect(&mut self, waker: Waker) -> Pause {
+    /// Keeps a waker until the batch of callbacks pauses.
+    pub(crate) fn collect(&mut self, waker: Waker) {
         self.0.push(waker);
-        if self.0.len() < FULL { Pause::No } else { Pause::Yes }
+    }
+
+    /// Returns whether the batch should pause now, to call the wakers.
+    #[inline]
+    pub(crate) fn are_many(&self) -> bool {
+        self.0.len() >= FULL
     }
 
     pub(crate) fn is_empty(&self) -> bool {
