@@ -1,16 +1,10 @@
 //! Each fault is found in timers that have it, and none in timers that have none.
 
-// A test fails by panicking, and may print and sleep.
-#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic)]
-
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use tickless_conformance::{
-    Cancel, CountingAllocator, Effort, NextEvent, Order, Report, Rounding, Timers, Verdict, check,
+    Cancel, Effort, NextEvent, Order, Report, Rounding, Timers, Verdict, check,
 };
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// What is wrong with [`Sorted`].
 const NOTHING: u8 = 0;

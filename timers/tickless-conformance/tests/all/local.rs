@@ -1,8 +1,5 @@
 //! `LocalTimers` keep their promises.
 
-// A test fails by panicking, and may print and sleep.
-#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic)]
-
 use core::ops::RangeInclusive;
 use std::collections::HashMap;
 use std::time::Duration;
