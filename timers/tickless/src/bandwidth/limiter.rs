@@ -316,13 +316,17 @@ pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
 }
 
 /// Refuses a caller who is on another clock than that by which permits come.
+#[cfg(feature = "tokio-time")]
 pub(super) fn check_clock(timers: &Timers) -> Result<(), AcquireError> {
-    #[cfg(feature = "tokio-time")]
-    return tokio_runtime::check_clock(timers).map_err(|error| match error {
+    tokio_runtime::check_clock(timers).map_err(|error| match error {
         ClockError::Ended => AcquireError::NoTimers,
         ClockError::Other => AcquireError::OtherClock,
-    });
-    #[cfg(not(feature = "tokio-time"))]
+    })
+}
+
+/// Without tokio there is one clock.
+#[cfg(not(feature = "tokio-time"))]
+pub(super) fn check_clock(_: &Timers) -> Result<(), AcquireError> {
     Ok(())
 }
 
