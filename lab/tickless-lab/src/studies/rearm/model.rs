@@ -41,7 +41,7 @@ use std::rc::Rc;
 use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
-use tickless_core::rearm::{DeviceCounts, Policy};
+use tickless_core::rearm::{DeviceCounts, HandlerEnd, LazyTimers, Policy};
 use tickless_core::time::{CpuId, Ns, Window};
 use tickless_machine::cpu;
 use tickless_machine::engine::{self, Machine};
@@ -91,6 +91,7 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let lazy = run(sides.after, Others::Watchdog)?;
     let eager = run(sides.before, Others::Watchdog)?;
     let aware = run(Policy::RestartAware, Others::Watchdog)?;
+    let linux = run_with(spec, linux_7_2(), Others::Watchdog, ROUNDS)?;
     let unwatched = run(sides.before, Others::None)?;
     let [us, writes, spurious, task, share] = COLUMNS.map(|(what, unit, of)| {
         move |id: &str, run: Outcome| Cell::predicted(format!("{id}.{what}"), unit, of(&run))
@@ -109,6 +110,7 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
             // addition the time of all writes of the eager policy.
             .beside_formula(lazy.us + eager.writes * program_us),
         us("restart_aware", aware),
+        us("linux_7_2", linux),
         writes("lazy", lazy),
         writes("eager", eager).claims(Claim::value(
             eager.writes,
@@ -116,6 +118,7 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
             Band::between(WRITES_EAGER - 0.1, WRITES_EAGER + 0.1),
         )),
         writes("restart_aware", aware),
+        writes("linux_7_2", linux),
         writes("eager.unwatched", unwatched),
         task("lazy", lazy).published(2.398),
         task("eager", eager).published(3.282).claims(busier),
@@ -147,14 +150,31 @@ struct Note {
     ran: u64,
 }
 
+/// Linux 7.1 and later: restart-aware, with lazy timers (no task of this workload waits for a CPU,
+/// so the scheduler never starts the only one), and with interrupts that leave the device to the
+/// scheduler.
+fn linux_7_2() -> Settings {
+    Settings {
+        policy: Policy::RestartAware,
+        lazy_timers: LazyTimers::Honoured,
+        handler_end: HandlerEnd::Defers,
+        ..Settings::default()
+    }
+}
+
 /// Simulates two tasks that wake each other through pipes, after a tenth of the rounds as warm-up.
 pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Result<Outcome> {
+    run_with(spec, Settings { policy, ..Settings::default() }, others, rounds)
+}
+
+/// As [`run()`], with any settings of the timers.
+pub fn run_with(spec: &Spec, timers: Settings, others: Others, rounds: u32) -> io::Result<Outcome> {
     let topology = spec.costs().topology;
     let cpus = [0, if topology.sockets > 1 { topology.cores_per_socket } else { 1 }].map(CpuId);
     let mut machine = Machine::new(spec.costs());
     let millis = |key| Ns((spec.value(key).max(1.0) * 1e6) as u64);
     let config = Config {
-        timers: Settings { policy, ..Settings::default() },
+        timers,
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
         skew: Skew::NONE,
         idle: IdleTick::Moves(millis("workload.next_timer_ms")),
