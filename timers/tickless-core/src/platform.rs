@@ -44,6 +44,13 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// Returns the current time of the clock on which deadlines are given.
     fn now(&self) -> Ns;
 
+    /// Returns the time up to which timers are due: the current time, unless what looks for due
+    /// timers has come only to an earlier time.
+    #[inline]
+    fn due_until(&self) -> Ns {
+        self.now()
+    }
+
     /// Returns the CPU on which the caller runs. The caller is perhaps on another CPU by the time
     /// this function returns.
     fn here(&self) -> CpuId;

@@ -146,14 +146,14 @@ impl<P: Platform> Bases<P> {
         }
         // Read under the lock: while this handler waited for it, another thread has possibly
         // advanced the wheel to a later time.
-        let mut now = self.platform().now();
+        let mut now = self.platform().due_until();
         state.device.enter(now);
         let rearm = loop {
             let in_pass;
             (state, in_pass) = self.pass(cpu, Runner::Handler, share, state, now, batch);
             fired += in_pass;
             passes += 1;
-            now = self.platform().now();
+            now = self.platform().due_until();
             if share == Share::Handler {
                 // Collect in every pass, not only in the last: a pass can take longer than
                 // `Settings::patience`, after which a stuck thread is replaced.
@@ -307,7 +307,7 @@ impl<P: Platform> Bases<P> {
     #[cold]
     #[inline(never)]
     fn end_by_panic(&self, cpu: CpuId, runner: Runner, share: Share, fired: u64) {
-        let (base, now) = (self.base(cpu), self.platform().now());
+        let (base, now) = (self.base(cpu), self.platform().due_until());
         let state = base.state.lock();
         let mut state = self.end_callback(base, runner, share, state);
         let after_unlock = if share == Share::Thread {

@@ -64,6 +64,13 @@ unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
         self.clock.now()
     }
 
+    #[cfg(feature = "tokio-time")]
+    #[inline]
+    fn due_until(&self) -> Ns {
+        let (now, runtime) = (self.clock.now(), self.clock.runtime());
+        runtime.map_or(now, |runtime| now.min(runtime.reached()))
+    }
+
     #[inline]
     fn here(&self) -> CpuId {
         self.cpus.here()

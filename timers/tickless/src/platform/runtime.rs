@@ -11,6 +11,10 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     /// Returns whether the program is known to move the runtime's clock itself, or to have done so.
     fn is_virtual(&self) -> bool;
 
+    /// Returns the deadline that the runtime has reached while it fires timers on a virtual clock,
+    /// which can be before the present. Otherwise [`Ns::NEVER`].
+    fn reached(&self) -> Ns;
+
     /// Returns whether the runtime has shut down: nothing fires timers any more.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "only tokio asks"))]
     fn has_ended(&self) -> bool;

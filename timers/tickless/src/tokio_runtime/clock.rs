@@ -38,6 +38,9 @@ pub(super) struct RuntimeClock {
     uses_sleep: AtomicBool,
     /// The last time at which the reactor was seen to look for due timers.
     seen: AtomicU64,
+    /// The deadline that tokio's driver has reached while the timers are fired on a virtual clock.
+    /// The clock is ahead of that by up to a millisecond, or by what the program has advanced it.
+    reached: AtomicU64,
     /// Whether the runtime has ended: all pending timers fire then.
     has_ended: AtomicBool,
     /// Wakes the task that drives the timers. Set when that task is first polled.
@@ -73,6 +76,7 @@ impl RuntimeClock {
             is_virtual: AtomicBool::new(false),
             uses_sleep: AtomicBool::new(false),
             seen: AtomicU64::new(0),
+            reached: AtomicU64::new(Ns::NEVER.0),
             has_ended: AtomicBool::new(false),
             task: OnceLock::new(),
         };
@@ -139,6 +143,16 @@ impl RuntimeClock {
         self.seen.store(now.0, Ordering::Relaxed);
     }
 
+    /// Calls `fire`, which fires timers. On a virtual clock these are the timers that are due at
+    /// `reached`: tokio's driver must reach each deadline for itself.
+    pub(super) fn fire_until(&self, reached: Ns, fire: impl FnOnce()) {
+        if self.is_known_virtual() {
+            self.reached.store(reached.0, Ordering::Relaxed);
+        }
+        fire();
+        self.reached.store(Ns::NEVER.0, Ordering::Relaxed);
+    }
+
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
@@ -167,6 +181,10 @@ impl Runtime for RuntimeClock {
 
     fn is_virtual(&self) -> bool {
         self.is_known_virtual()
+    }
+
+    fn reached(&self) -> Ns {
+        Ns(self.reached.load(Ordering::Relaxed))
     }
 
     fn has_ended(&self) -> bool {

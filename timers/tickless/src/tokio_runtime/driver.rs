@@ -156,6 +156,7 @@ impl State {
                 self.sleep = None;
                 return;
             }
+            let reached = next;
             let next = Instant::from_std(to_std(next.into()));
             let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
             if sleep.deadline() != next || sleep.is_elapsed() {
@@ -164,7 +165,9 @@ impl State {
             if sleep.as_mut().poll(&mut Context::from_waker(waker)).is_pending() {
                 return;
             }
-            self.driver.run_and_rearm();
+            timers.clock.fire_until(reached, || {
+                self.driver.run_and_rearm();
+            });
         }
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tickless_core::time::Ns;
 
-/// A tick that is late by more than this, or by a period if that is shorter, counts as missed.
+/// A tick that is late by more than this, or than a period if that is shorter, counts as missed.
 const TOLERATED: Duration = Duration::from_millis(5);
 
 /// What happens to the ticks after a missed tick.
@@ -83,7 +83,7 @@ impl Interval {
     /// Returns when the next tick is due, after a tick due at `due` that was taken at `now`.
     fn after(&self, due: Instant, now: Instant) -> Instant {
         let late = now - due;
-        if late <= TOLERATED && late < self.period {
+        if late <= TOLERATED.min(self.period) {
             return due + self.period;
         }
         match self.missed {

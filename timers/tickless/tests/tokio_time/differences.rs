@@ -48,3 +48,38 @@ pub async fn short_periods() -> Vec<Duration> {
     }
     seen
 }
+
+/// The order in which two sleeps of this many microseconds end.
+pub async fn order_within_a_millisecond() -> Vec<u64> {
+    let (end, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    for us in [1_600, 1_200] {
+        let end = end.clone();
+        tokio::spawn(async move {
+            time::sleep(Duration::from_micros(us)).await;
+            end.send(us)
+        });
+    }
+    vec![ends.recv().await.unwrap(), ends.recv().await.unwrap()]
+}
+
+/// The order in which two sleeps end that are due at the same time. One was reset to that time
+/// before the other was made, and was due between the two.
+pub async fn order_after_a_reset() -> Vec<&'static str> {
+    let begin = Instant::now();
+    let (end, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    let (first, other) = (end.clone(), end);
+    tokio::spawn(async move {
+        let mut sleep = pin!(time::sleep(ms(189)));
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        time::sleep(ms(176)).await;
+        sleep.as_mut().reset(begin + ms(216));
+        sleep.await;
+        first.send("reset")
+    });
+    tokio::spawn(async move {
+        time::sleep(ms(182)).await;
+        time::sleep_until(begin + ms(216)).await;
+        other.send("other")
+    });
+    vec![ends.recv().await.unwrap(), ends.recv().await.unwrap()]
+}

@@ -1,7 +1,7 @@
 //! Ticks of intervals: missed, reset and polled.
 
 use super::time::{self, Instant, MissedTickBehavior};
-use crate::{HOUR, ms};
+use crate::ms;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -22,22 +22,6 @@ pub async fn ticks(nth: usize) -> Vec<(Duration, Duration)> {
         seen.push((due - begin, begin.elapsed()));
         time::sleep(ms(busy)).await;
     }
-    seen
-}
-
-pub async fn intervals_that_are_reset() -> Vec<Duration> {
-    let begin = Instant::now();
-    let mut interval = time::interval_at(begin + HOUR, 2 * HOUR);
-    let mut seen = vec![interval.tick().await - begin];
-    interval.reset();
-    seen.push(interval.tick().await - begin);
-    interval.reset_immediately();
-    seen.push(interval.tick().await - begin);
-    interval.reset_after(ms(5));
-    seen.push(interval.tick().await - begin);
-    interval.reset_at(begin + 100 * HOUR);
-    seen.push(interval.tick().await - begin);
-    seen.push(interval.tick().await - begin);
     seen
 }
 

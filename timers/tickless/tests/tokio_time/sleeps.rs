@@ -25,24 +25,6 @@ pub async fn sleep_until_and_reset() -> Vec<Duration> {
     vec![first, second, begin.elapsed()]
 }
 
-/// The times at which two sleeps complete after one advance past both.
-pub async fn advances_past_both() -> Vec<Duration> {
-    let begin = Instant::now();
-    let sleeps = [1, 2].map(|hours| {
-        tokio::spawn(async move {
-            time::sleep(HOUR * hours).await;
-            begin.elapsed()
-        })
-    });
-    tokio::task::yield_now().await;
-    time::advance(3 * HOUR).await;
-    let mut seen = Vec::new();
-    for sleep in sleeps {
-        seen.push(sleep.await.unwrap());
-    }
-    seen
-}
-
 /// Whether a sleep is ready, and how often its task was woken, after each of these steps.
 async fn stepped(mut sleep: Pin<&mut time::Sleep>, steps_us: &[u64]) -> Vec<(bool, u64)> {
     let (woken, waker) = woken();
@@ -78,17 +60,6 @@ pub async fn resets_around_the_deadline() -> Vec<(bool, u64)> {
     sleep.as_mut().reset(begin + 5 * HOUR);
     sleep.await;
     assert!(begin.elapsed() < 6 * HOUR);
-    seen
-}
-
-/// When each of many sleeps of random durations ends, one after another.
-pub async fn random_sleeps() -> Vec<Duration> {
-    let (begin, mut random, mut seen) = (Instant::now(), 1_u64, Vec::new());
-    for _ in 0..2_000 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        time::sleep(Duration::from_nanos((random >> 33) % 1_000_000_000)).await;
-        seen.push(begin.elapsed());
-    }
     seen
 }
 

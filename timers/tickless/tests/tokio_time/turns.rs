@@ -1,6 +1,6 @@
 //! Timers that are ready at once must not keep a current-thread runtime from its other tasks.
 
-use super::time::{self, Instant, MissedTickBehavior};
+use super::time::{self, Instant};
 use crate::ms;
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -32,33 +32,6 @@ pub async fn turns_before_another_task(nth: usize) -> u64 {
         }
     }
     other.await.unwrap()
-}
-
-/// The ticks of a `Delay` interval in a task, and when they are taken, after two advances. `nth`
-/// chooses whether a task makes them.
-pub async fn delayed_ticks(nth: usize) -> Vec<Duration> {
-    let begin = Instant::now();
-    let mut ticks = time::interval_at(begin + ms(50_000), ms(41_000));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let takes = tokio::spawn(async move {
-        let mut seen = Vec::new();
-        for _ in 0..3 {
-            seen.push(ticks.tick().await - begin);
-            seen.push(begin.elapsed());
-        }
-        seen
-    });
-    let advances = async {
-        tokio::task::yield_now().await;
-        time::advance(ms(50_000)).await;
-        time::advance(ms(50_000)).await;
-    };
-    if nth == 1 {
-        tokio::spawn(advances).await.unwrap()
-    } else {
-        advances.await
-    }
-    takes.await.unwrap()
 }
 
 /// How many of a thousand ready timers can be polled in one turn of a task.
