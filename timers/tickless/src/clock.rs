@@ -3,7 +3,8 @@
 //! - [`Combined`]: many threads read a slow shared counter, and one device read serves them all.
 //!   For PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
 //!   system call.
-//! - [`ClockTimer`]: a timer with its deadline on another clock than the timers' own.
+//! - [`ClockTimer`]: a timer with its deadline on another clock than the timers' own. Tasks await
+//!   [`future::clock_sleep_until`](crate::future::clock_sleep_until).
 //! - Counters: [`SystemClock`], or anything that implements [`Counter`].
 
 pub use crate::clock_timer::{ClockFired, ClockTimer};

@@ -244,6 +244,15 @@ impl ClockTimer {
         }
     }
 
+    pub(crate) fn is_forked_child(&self) -> bool {
+        self.inner.timer.shared().is_forked_child()
+    }
+
+    /// Returns the current time on the timer's own clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.inner.timer.shared().now_on(self.inner.state.base).into()
+    }
+
     /// Passes the locked state to `read`; `None` in a forked child, which must not wait for locks.
     fn read<R>(&self, read: impl FnOnce(&Arming) -> R) -> Option<R> {
         let is_forked_child = self.inner.timer.shared().is_forked_child();

@@ -40,6 +40,12 @@
 //! wheel: moving their deadline to a later time ("pushing out") costs one compare-and-swap, and
 //! they are late by up to 13 % of the time to sleep.
 //!
+//! # Other clocks
+//!
+//! [`clock_sleep`] and [`clock_timeout`] count the time of a suspend, on boottime;
+//! [`clock_sleep_until`] and [`clock_timeout_at`] end at a time of the wall clock, also when that
+//! is set. For callbacks there is [`ClockTimer`](crate::clock::ClockTimer).
+//!
 //! # Deadlines
 //!
 //! [`deadline_scope`] gives everything that a future does a deadline: [`timeout`]s inside of it end
@@ -56,6 +62,7 @@
 //! - If the system refuses threads for the timers of the process, each poll reads the clock and
 //!   wakes its task immediately: the future completes in time, but keeps a CPU busy.
 
+mod clock_sleep;
 mod deadline;
 mod interval;
 mod labelled;
@@ -63,14 +70,16 @@ mod sleep;
 mod source;
 mod timeout;
 
+pub use clock_sleep::ClockSleep;
 pub use deadline::{DeadlineScope, deadline_scope, propagate_deadline, remaining};
 pub use interval::{Interval, Tick};
 pub use sleep::{CoarseSleep, Sleep};
 pub use source::{TimerSource, now};
 pub use timeout::{Elapsed, Timeout};
 
-#[cfg(doc)]
+use crate::platform::time_base::TimeBase;
 use crate::timers::Timers;
+use clock_sleep::Until;
 use labelled::Labelled;
 use source::make;
 use std::time::Duration;
@@ -123,6 +132,68 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
 /// ```
 pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, CoarseSleep> {
     Timeout::new(coarse_sleep(after), future)
+}
+
+/// Returns a future that completes when `after` has passed, counted by the clock `base`: on
+/// boottime a suspend counts, on realtime and monotonic time it does not. Setting the wall clock
+/// does not change a duration.
+///
+/// ```
+/// use std::time::Duration;
+/// use tickless::VirtualTime;
+/// use tickless::clock::TimeBase;
+/// use tickless::future::TimerSource;
+///
+/// let (time, hour) = (VirtualTime::new(), Duration::from_secs(3600));
+/// let timers = TimerSource::from(&time);
+/// let pause = timers.clock_sleep(TimeBase::Realtime, hour);
+/// time.set_realtime(time.now_on(TimeBase::Realtime) + 2 * hour);
+/// assert!(!pause.is_elapsed());
+/// time.advance(hour);
+/// assert!(pause.is_elapsed());
+/// ```
+pub fn clock_sleep(base: TimeBase, after: Duration) -> ClockSleep {
+    ClockSleep::new(Timers::process().ok().as_ref(), base, Until::After(after))
+}
+
+/// Returns a future that completes at `deadline`, a time on the clock `base`. If that is
+/// [`TimeBase::Realtime`], a deadline comes from [`clock::realtime`](crate::clock::realtime), and
+/// follows the wall clock when that is set: it comes at once if it has passed, and later if the
+/// clock went back.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use tickless::clock::{TimeBase, realtime};
+/// use tickless::future::clock_sleep_until;
+///
+/// # pollster::block_on(async {
+/// let at = SystemTime::now() + Duration::from_millis(5);
+/// clock_sleep_until(TimeBase::Realtime, realtime(at)).await;
+/// assert!(SystemTime::now() >= at);
+/// # })
+/// ```
+pub fn clock_sleep_until(base: TimeBase, deadline: Instant) -> ClockSleep {
+    ClockSleep::new(Timers::process().ok().as_ref(), base, Until::At(deadline))
+}
+
+/// Yields `future`'s output, or [`Elapsed`] if it is not ready when `after` has passed by the clock
+/// `base`; see [`clock_sleep`]. A [`deadline_scope`] around it ends itself at its own deadline.
+pub fn clock_timeout<F: Future>(
+    base: TimeBase,
+    after: Duration,
+    future: F,
+) -> Timeout<F, ClockSleep> {
+    Timeout::new(clock_sleep(base, after), future)
+}
+
+/// Yields `future`'s output, or [`Elapsed`] if it is not ready at `deadline`, a time on the clock
+/// `base`; see [`clock_sleep_until`].
+pub fn clock_timeout_at<F: Future>(
+    base: TimeBase,
+    deadline: Instant,
+    future: F,
+) -> Timeout<F, ClockSleep> {
+    Timeout::new(clock_sleep_until(base, deadline), future)
 }
 
 /// Labels all timers that `future` arms while it is polled. [`timer_list`](Timers::timer_list) and

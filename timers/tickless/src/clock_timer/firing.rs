@@ -6,6 +6,7 @@ use crate::platform::time_base::TimeBase;
 use crate::platform::watch::{ClockWatch, POLL_EVERY};
 use crate::timer::fired::Fired;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::periodic;
@@ -20,6 +21,8 @@ pub struct ClockFired<'a> {
     /// Whether `window` is on the timers' clock instead of the clock `base`.
     is_relative: bool,
     restart: Option<Armed>,
+    /// What to wake after the callback.
+    waker: Option<Waker>,
 }
 
 #[derive(Debug)]
@@ -143,9 +146,13 @@ impl State {
         let is_relative = matches!(arming.armed, Armed::Timers(_));
         (arming.armed, arming.runs) = (Armed::Idle, true);
         drop(arming);
-        let mut expiry = ClockFired { clock, base: self.base, window, is_relative, restart: None };
+        let mut expiry =
+            ClockFired { clock, base: self.base, window, is_relative, restart: None, waker: None };
         let runs = Runs(self);
         callback(&mut expiry);
+        if let Some(waker) = expiry.waker.take() {
+            fired.wake_later(waker);
+        }
         let mut arming = runs.end();
         let Some(restart) = expiry.restart else { return };
         // If another thread has armed the timer since the callback began, keep that arming, and
@@ -194,6 +201,11 @@ impl ClockFired<'_> {
     /// Returns the current time on the timer's own clock. Reads the clock.
     pub fn now(&self) -> Instant {
         self.clock.now_on(self.base).into()
+    }
+
+    /// Keeps a waker for the driver's next pause, so that dropping the timer does not wait for it.
+    pub(crate) fn wake_later(&mut self, waker: Waker) {
+        self.waker = Some(waker);
     }
 
     /// Rearms the timer for a point in time on its own clock.

@@ -1,7 +1,9 @@
 //! Lets the caller of a library choose the timers behind the library's futures.
 
+use super::clock_sleep::{ClockSleep, Until};
 use super::{CoarseSleep, DeadlineScope, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
+use crate::platform::time_base::TimeBase;
 use crate::process::{self, default_slack};
 use crate::time;
 use crate::timer::shared::Handle;
@@ -90,6 +92,10 @@ impl TimerSource {
             _ => Timers::process().ok(),
         }
     }
+
+    fn with_callbacks(&self) -> Option<Timers> {
+        self.timers()
+    }
 }
 
 impl Timers {
@@ -157,6 +163,11 @@ impl TimerSource {
 }
 
 impl Timers {
+    #[expect(clippy::unnecessary_wraps, reason = "a `TimerSource` can have none")]
+    fn with_callbacks(&self) -> Option<Timers> {
+        Some(self.clone())
+    }
+
     #[inline(always)]
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
         let is_virtual = self.shared.is_virtual();
@@ -211,6 +222,18 @@ macro_rules! futures {
                 future: F,
             ) -> Timeout<F, CoarseSleep> {
                 Timeout::new(self.coarse_sleep(after), future)
+            }
+
+            /// Returns a future that completes when `after` has passed by the clock `base`; see
+            /// [`future::clock_sleep`](crate::future::clock_sleep).
+            pub fn clock_sleep(&self, base: TimeBase, after: Duration) -> ClockSleep {
+                ClockSleep::new(self.with_callbacks().as_ref(), base, Until::After(after))
+            }
+
+            /// Returns a future that completes at `deadline`, a time on the clock `base`; see
+            /// [`future::clock_sleep_until`](crate::future::clock_sleep_until).
+            pub fn clock_sleep_until(&self, base: TimeBase, deadline: Instant) -> ClockSleep {
+                ClockSleep::new(self.with_callbacks().as_ref(), base, Until::At(deadline))
             }
 
             /// Runs `future` with the ambient deadline `at`, a time on the clock of

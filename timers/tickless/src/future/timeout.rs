@@ -20,7 +20,7 @@ pin_project! {
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Timeout<F, S = Sleep> {
         #[pin]
-        sleep: S,
+        pub(super) sleep: S,
         #[pin]
         pub(crate) future: F,
     }

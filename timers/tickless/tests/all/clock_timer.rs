@@ -5,10 +5,15 @@
 use crate::support::{HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, thread_names, wait_until};
 use crate::support::{shared_count, shared_flag};
 use TimeBase::{Boottime, Monotonic, Realtime};
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Waker};
 use std::time::{Duration, SystemTime};
 use tickless::callback::{Cancel, StartError, Started};
 use tickless::clock::{ClockTimer, TimeBase, realtime};
+use tickless::future::{ClockSleep, TimerSource};
+use tickless::future::{clock_sleep, clock_timeout, clock_timeout_at};
 use tickless::time::Instant;
 use tickless::{CancelError, Timers, VirtualTime};
 
@@ -337,4 +342,68 @@ fn realtime_can_be_set_to_the_end_of_time() {
     time.set_realtime(Instant::from_nanos(5));
     time.advance(HOUR);
     assert_eq!(time.now_on(Realtime), Instant::from_nanos(5) + HOUR);
+}
+
+/// Goal: sleeps and timeouts of tasks follow their clocks through steps and a suspend, as callbacks
+/// do: absolute ones by the clock, durations by the time that passes.
+#[test]
+fn futures_follow_their_clocks() {
+    let time = VirtualTime::new();
+    let source = TimerSource::from(&time);
+    let ahead = |base| time.now_on(base) + HOUR * 10;
+    let mut sleeps = [
+        source.clock_sleep_until(Realtime, ahead(Realtime)),
+        source.clock_sleep_until(Boottime, ahead(Boottime)),
+        source.clock_sleep_until(Monotonic, ahead(Monotonic)),
+        source.clock_sleep(Realtime, HOUR * 10),
+        source.clock_sleep(Boottime, HOUR * 10),
+    ];
+    let elapsed = |sleeps: &mut [ClockSleep; 5]| {
+        sleeps.each_mut().map(|sleep| {
+            let polled = Pin::new(&mut *sleep).poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(polled.is_ready(), sleep.is_elapsed());
+            polled.is_ready()
+        })
+    };
+    assert_eq!(elapsed(&mut sleeps), [false; 5]);
+    time.suspend(HOUR * 5);
+    time.set_realtime(before(time.now_on(Realtime), HOUR * 4));
+    time.advance(HOUR * 5);
+    assert_eq!(elapsed(&mut sleeps), [false, true, false, false, true]);
+    time.set_realtime(time.now_on(Realtime) + HOUR * 4);
+    assert_eq!(elapsed(&mut sleeps), [true, true, false, false, true]);
+    time.advance(HOUR * 5);
+    assert_eq!(elapsed(&mut sleeps), [true; 5]);
+    let [on_realtime, on_boottime, ..] = &mut sleeps;
+    on_boottime.reset(HOUR);
+    on_realtime.reset_at(time.now_on(Realtime) + HOUR * 2);
+    assert_eq!(elapsed(&mut sleeps), [false, false, true, true, true]);
+    time.suspend(HOUR);
+    assert_eq!(elapsed(&mut sleeps), [false, true, true, true, true]);
+    drop(sleeps);
+    time.assert_idle();
+}
+
+/// Goal: tasks are woken: by a driver thread, and in virtual time exactly at the deadline.
+#[test]
+fn tasks_sleep_on_other_clocks() {
+    let time = VirtualTime::new();
+    let (begun, timers) = (time.now(), time.timers());
+    time.block_on(async {
+        timers.clock_sleep(Boottime, HOUR).await;
+        timers.clock_sleep_until(Realtime, time.now_on(Realtime) + HOUR).await;
+        timers.clock_sleep_until(Realtime, Instant::ZERO).await;
+    });
+    assert_eq!(time.now() - begun, HOUR * 2);
+    let begun = std::time::Instant::now();
+    pollster::block_on(async {
+        clock_sleep(Boottime, MS * 5).await;
+        let at = realtime(SystemTime::now() + MS * 5);
+        let elapsed = clock_timeout_at(Realtime, at, pending::<()>()).await.unwrap_err();
+        assert_eq!((elapsed.deadline, elapsed.is_ambient), (at, false));
+        let mut work = pin!(clock_timeout(Boottime, MS, clock_sleep(Monotonic, MS * 20)));
+        work.as_mut().reset(HOUR);
+        work.await.unwrap();
+    });
+    assert!(begun.elapsed() >= MS * 29, "{:?}", begun.elapsed());
 }

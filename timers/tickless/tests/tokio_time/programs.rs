@@ -19,8 +19,7 @@ pub async fn run(program: Program) -> Vec<Event> {
     let seen = Arc::default();
     let task = Task { name: String::new(), begin: Instant::now(), seen: Arc::clone(&seen) };
     task.run(program).await;
-    let seen = std::mem::take(&mut *seen.lock().unwrap());
-    seen
+    std::mem::take(&mut *seen.lock().unwrap())
 }
 
 impl Task {
