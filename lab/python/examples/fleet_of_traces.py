@@ -65,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
         paths.append(path)
     fleet = tickless.fleet(paths)
 machines = polars.DataFrame(fleet.machines)
-print(machines.select("trace", "device_writes_per_cpu_s", "lazy_saves_percent", "arms_most").head(8))
+print(machines.select("trace", "device_writes_per_cpu_s", "lazy_writes_per_cpu_s", "arms_most").head(8))
 
 # %% How it is spread, and which machines differ
 print(polars.DataFrame(fleet.quantiles))
@@ -73,7 +73,7 @@ for trace, why in zip(fleet.differ["trace"], fleet.differ["why"]):
     print(f"{pathlib.Path(trace).name}: {why}")
 
 # %% What the saved writes are worth on machines that can be bought, in CPU time
-saved = machines["device_writes_per_cpu_s"] * machines["lazy_saves_percent"] / 100
+saved = machines["device_writes_per_cpu_s"] - machines["lazy_writes_per_cpu_s"]
 for name in tickless.machine_names():
     machine = tickless.Machine(name)
     if "event.program_ns" in machine.keys():

@@ -178,7 +178,8 @@ def test_a_fleet_is_seen_as_a_whole(tmp_path: pathlib.Path) -> None:
     assert len(fleet) == machines.height == len(traces) + 1
     assert machines["error"].null_count() == len(traces) and "broken.txt" in machines["error"][-1]
     nginx = machines.filter(polars.col("trace").str.contains("nginx")).to_dicts()[0]
-    assert round(nginx["lazy_saves_percent"]) == 40 and nginx["arms_most"]
+    ratio = nginx["lazy_writes_per_cpu_s"] / nginx["device_writes_per_cpu_s"]
+    assert round(100 * ratio) == 60 and nginx["arms_most"]
     assert "spurious_wakeups_per_cpu_s" in fleet.quantiles["figure"]
     assert "for the median machine" in fleet.differ["why"][0]
 

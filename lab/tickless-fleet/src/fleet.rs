@@ -131,6 +131,7 @@ impl Differs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     /// Machines with equal figures are not listed as differing. A trace that cannot be used does
     /// not influence the quantiles.
@@ -165,5 +166,32 @@ mod tests {
         assert!(why.contains("hrtimer_wakeup arms 60 %"), "{why}");
         assert!(Fleet::of((0..20).map(|_| machine(0)).collect()).differ.is_empty());
         assert_eq!(Fleet::of(Vec::new()), Fleet::default());
+    }
+
+    /// Goal: no figure of a machine is negative, and no percentage is above 100, whatever a policy
+    /// costs there.
+    #[test]
+    fn figures_are_rates_and_shares() {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces")];
+        folders.push(folders[0].join("kernels"));
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let paths = files.map(|file| file.unwrap().path());
+        let traces = paths.filter(|path| path.extension().is_some_and(|end| end == "gz"));
+        let mut seen = 0;
+        for machine in traces.map(|path| Machine::read(&path)) {
+            let Some(figures) = machine.figures else { continue };
+            seen += 1;
+            for figure in FIGURES {
+                let value = (figure.of)(&figures);
+                let most = if figure.unit == "%" { 100.0 } else { f64::MAX };
+                assert!(
+                    (0.0..=most).contains(&value),
+                    "{}: {} {value}",
+                    machine.trace,
+                    figure.name
+                );
+            }
+        }
+        assert!(seen > 5, "{seen}");
     }
 }

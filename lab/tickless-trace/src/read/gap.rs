@@ -32,7 +32,10 @@ pub(super) struct Loss {
 /// Gaps are in the order of the records after them. O(n) for n records, and O(c) for each gap of
 /// all c CPUs.
 pub(super) fn find(records: &[Record], losses: &[Loss], cpus: u16) -> Vec<Gap> {
-    let (Some(first), Some(last)) = (records.first(), records.last()) else { return Vec::new() };
+    let (Some(first), Some(last), false) = (records.first(), records.last(), losses.is_empty())
+    else {
+        return Vec::new();
+    };
     let mut open: Vec<Vec<u32>> = vec![Vec::new(); usize::from(cpus)];
     for loss in losses.iter().rev() {
         match loss.cpu {
@@ -66,6 +69,10 @@ pub(super) fn find(records: &[Record], losses: &[Loss], cpus: u16) -> Vec<Gap> {
 pub(super) fn silences(records: &[Record], hz: Option<u32>, ahead_ns: Option<i64>) -> Vec<Loss> {
     const FACTOR: u64 = 2;
     const SILENCE_MIN: Ns = Ns::from_secs(10);
+    let distance = |pair: &[Record]| pair[1].time.since(pair[0].time);
+    if !records.windows(2).any(|pair| distance(pair).0 > FACTOR * SILENCE_MIN.0) {
+        return Vec::new();
+    }
     // An expiry further away is on another clock, such as the time of day.
     const TIMEOUT_MAX: Ns = Ns::from_secs(30 * 86_400);
     let tick = hz.map_or(Ns::ZERO, tick);
@@ -86,7 +93,7 @@ pub(super) fn silences(records: &[Record], hz: Option<u32>, ahead_ns: Option<i64
         }
     }
     let limit = Ns(longest.0.saturating_mul(FACTOR));
-    let is_silent = |pair: &&[Record]| pair[1].time.since(pair[0].time) > limit;
+    let is_silent = |pair: &&[Record]| distance(pair) > limit;
     let silent = records.windows(2).filter(is_silent);
     silent.map(|pair| Loss { line: pair[1].line - 1, cpu: None }).collect()
 }

@@ -267,7 +267,7 @@ impl Reader {
         self.losses.sort_by_key(|loss| loss.line);
         let gaps = gap::find(&self.records, &self.losses, cpus);
         if gaps.is_empty() {
-            check_possible(&self.records, &self.names)?;
+            check_possible(&self.records, &self.names, &counts)?;
         }
         let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, ahead_ns);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
@@ -475,10 +475,13 @@ fn count(records: &[Record]) -> Vec<usize> {
 
 /// Returns an error if the trace cannot be true: if its clock has another unit than it should, or
 /// if more timers were cancelled than were ever pending. The trace must have no gap.
-fn check_possible(records: &[Record], names: &Names) -> Result<(), Unusable> {
+fn check_possible(records: &[Record], names: &Names, counts: &[usize]) -> Result<(), Unusable> {
     if let Some((trace_ns, timer_ns)) = monotonic::wrong_unit(records, names) {
         let [trace, timer] = [trace_ns, timer_ns].map(|ns| ns as f64 / 1e9);
         return Err(Unusable::WrongUnit { trace, timer });
+    }
+    if counts[EventKind::TimerCancel as usize] == 0 {
+        return Ok(());
     }
     let (cancels, impossible) = soundness::impossible_cancels(records);
     if soundness::is_many(impossible, cancels) && impossible * 2 > cancels {
