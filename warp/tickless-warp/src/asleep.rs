@@ -221,6 +221,8 @@ pub(crate) fn untraced_wait(thread: &Thread, call: InCall) -> UntracedWait {
 mod tests {
     use super::*;
     use crate::ends::{EndedBy, ended_by};
+    use crate::sys::notices::Notice;
+    use crate::timeout::{Remaining, TimedCall, When};
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
     use std::cell::RefCell;
@@ -239,21 +241,45 @@ mod tests {
         Wake(usize, usize),
         /// A thread that runs makes a sleep of zero, which the kernel ends.
         SleepZero(usize),
-        /// A thread that runs has a disk read: it stops for the tracer, submits the read, and waits
-        /// for the end as for another thread.
-        Read(usize),
-        /// The kernel ends the sleep or the read of a thread.
+        /// A thread that runs stops for the tracer before a call.
+        Call(usize, Stop),
+        /// The kernel ends the sleep, the read or the sending of a signal of a thread.
         Finish(usize),
+        /// A thread that runs ends.
+        Exit(usize),
+    }
+
+    /// Why a thread has stopped.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Stop {
+        /// It submits a disk read, and then waits for the end as for another thread.
+        Read,
+        /// It begins a wait with a deadline, which only a signal ends early if it is a pause.
+        Wait { is_pause: bool },
+        /// Its wait with a deadline has ended.
+        WaitEnded,
+        /// It sends a signal to another thread.
+        Signal(usize),
+        /// It makes another thread.
+        Fork(usize),
+        /// It is new.
+        New,
     }
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     enum Doing {
+        Absent,
         Runs { wakes: Option<usize> },
+        Signals(usize),
         Waits,
+        WaitsTraced { is_pause: bool },
         SleepsZero,
-        Stopped,
+        Stopped(Stop),
         Reads,
+        Ended,
     }
+
+    const IDLE: Doing = Doing::Runs { wakes: None };
 
     /// Each thread with its activity, and what is still to happen.
     struct Kernel {
@@ -275,30 +301,49 @@ mod tests {
 
         fn step(&self, step: Step) {
             let threads = &mut *self.threads.borrow_mut();
-            let idle = Doing::Runs { wakes: None };
             let counts = u64::from(self.follows_wakeups);
+            let can_wake =
+                |doing| matches!(doing, Doing::Waits | Doing::WaitsTraced { is_pause: false });
+            let woken = |doing| match doing {
+                Doing::WaitsTraced { .. } => Doing::Stopped(Stop::WaitEnded),
+                _ => IDLE,
+            };
             match step {
-                Step::Wait(at) if threads[at].0 == idle => threads[at].0 = Doing::Waits,
-                Step::SleepZero(at) if threads[at].0 == idle => {
-                    threads[at].0 = Doing::SleepsZero;
+                Step::Wait(at) if threads[at].0 == IDLE => threads[at].0 = Doing::Waits,
+                Step::SleepZero(at) if threads[at].0 == IDLE => threads[at].0 = Doing::SleepsZero,
+                Step::Exit(at) if threads[at].0 == IDLE => threads[at].0 = Doing::Ended,
+                Step::Call(at, stop) if threads[at].0 == IDLE => {
+                    if let Stop::Fork(new) = stop {
+                        if threads[new].0 != Doing::Absent {
+                            return;
+                        }
+                        threads[new].0 = Doing::Stopped(Stop::New);
+                    }
+                    threads[at].0 = Doing::Stopped(stop);
                 }
-                Step::Read(at) if threads[at].0 == idle => threads[at].0 = Doing::Stopped,
                 Step::Wake(by, at) => match threads[by].0 {
                     Doing::Runs { wakes: Some(at) } => {
-                        threads[by].0 = idle;
-                        if threads[at].0 == Doing::Waits {
-                            threads[at] = (idle, threads[at].1 + 1 - counts);
+                        threads[by].0 = IDLE;
+                        if can_wake(threads[at].0) {
+                            threads[at] = (woken(threads[at].0), threads[at].1 + 1 - counts);
                         }
                     }
-                    Doing::Runs { wakes: None } if threads[at].0 == Doing::Waits => {
+                    IDLE if can_wake(threads[at].0) => {
                         threads[by].0 = Doing::Runs { wakes: Some(at) };
                         threads[at].1 += counts;
                     }
                     _ => {}
                 },
-                Step::Finish(at) if matches!(threads[at].0, Doing::SleepsZero | Doing::Reads) => {
-                    threads[at] = (idle, threads[at].1 + 1);
-                }
+                Step::Finish(at) => match threads[at].0 {
+                    Doing::SleepsZero | Doing::Reads => threads[at] = (IDLE, threads[at].1 + 1),
+                    Doing::Signals(to) => {
+                        threads[at].0 = IDLE;
+                        if matches!(threads[to].0, Doing::Waits | Doing::WaitsTraced { .. }) {
+                            threads[to] = (woken(threads[to].0), threads[to].1 + 1);
+                        }
+                    }
+                    _ => {}
+                },
                 _ => {}
             }
         }
@@ -306,6 +351,52 @@ mod tests {
         fn read(&self, thread: &Thread) -> (Doing, u64) {
             self.run();
             self.threads.borrow()[thread.tid as usize]
+        }
+
+        /// Has the tracer take the stop or the end of a thread, as the engine does.
+        fn take(&self, tree: &mut Tree, at: usize, signals: &mut Signals) {
+            let tid = at as pid_t;
+            let doing = &mut self.threads.borrow_mut()[at].0;
+            let stop = match *doing {
+                Doing::Stopped(stop) => stop,
+                Doing::Ended => {
+                    *signals = Signals::UnderWay;
+                    tree.threads.remove(&tid);
+                    return;
+                }
+                _ => return,
+            };
+            let mut add = |tid| {
+                tree.threads.entry(tid).or_insert_with(|| Thread::new(tid, 0));
+            };
+            *doing = match stop {
+                Stop::Read => Doing::Reads,
+                Stop::Wait { is_pause } => {
+                    let notice = Notice::of_nothing(tid);
+                    let endless = if is_pause { Endless::Pause } else { Endless::AsItIs };
+                    let (when, remaining) = (When::After(1), Remaining::No);
+                    let call = TimedCall { when, timed_out: 0, endless, remaining };
+                    let (registers, deadline) = (notice.registers(), None);
+                    let wait = Wait { call, registers, deadline, key: None, since: 0 };
+                    let held =
+                        if is_pause { State::Held(wait, notice) } else { State::Waiting(wait) };
+                    tree.set(tid, held);
+                    Doing::WaitsTraced { is_pause }
+                }
+                Stop::Signal(to) => {
+                    *signals = Signals::UnderWay;
+                    Doing::Signals(to)
+                }
+                Stop::Fork(new) => {
+                    add(new as pid_t);
+                    IDLE
+                }
+                Stop::New | Stop::WaitEnded => {
+                    add(tid);
+                    tree.set(tid, State::Free);
+                    IDLE
+                }
+            };
         }
     }
 
@@ -325,18 +416,19 @@ mod tests {
 
         fn state(&self, thread: &mut Thread) -> Option<u8> {
             Some(match self.read(thread).0 {
-                Doing::Runs { .. } => b'R',
-                Doing::Stopped => b't',
+                Doing::Runs { .. } | Doing::Signals(_) => b'R',
+                Doing::Stopped(_) => b't',
+                Doing::Ended => b'Z',
                 _ => b'S',
             })
         }
 
         fn call(&self, thread: &mut Thread) -> InCall {
             InCall::Waits(match self.read(thread).0 {
-                Doing::Runs { .. } | Doing::Stopped => return InCall::Runs,
-                Doing::Waits => (libc::SYS_futex, 0, [0; 6]),
+                Doing::Waits | Doing::WaitsTraced { .. } => (libc::SYS_futex, 0, [0; 6]),
                 Doing::SleepsZero => (libc::SYS_nanosleep, 0, [0; 6]),
                 Doing::Reads => (libc::SYS_io_getevents, 0, [0; 6]),
+                _ => return InCall::Runs,
             })
         }
 
@@ -347,13 +439,20 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let (thread, other) = (0..THREADS, 0..THREADS);
+        let stop = prop_oneof![
+            Just(Stop::Read),
+            any::<bool>().prop_map(|is_pause| Stop::Wait { is_pause }),
+            other.clone().prop_map(Stop::Signal),
+            other.clone().prop_map(Stop::Fork),
+        ];
         let step = prop_oneof![
-            4 => Just(Step::Look),
-            4 => thread.clone().prop_map(Step::Wait),
-            4 => (thread.clone(), other).prop_map(|(by, at)| Step::Wake(by, at)),
-            1 => thread.clone().prop_map(Step::SleepZero),
-            1 => thread.clone().prop_map(Step::Read),
-            2 => thread.prop_map(Step::Finish),
+            8 => Just(Step::Look),
+            8 => thread.clone().prop_map(Step::Wait),
+            8 => (thread.clone(), other).prop_map(|(by, at)| Step::Wake(by, at)),
+            2 => thread.clone().prop_map(Step::SleepZero),
+            6 => (thread.clone(), stop).prop_map(|(at, stop)| Step::Call(at, stop)),
+            6 => thread.clone().prop_map(Step::Finish),
+            1 => thread.prop_map(Step::Exit),
         ];
         proptest::collection::vec(step, 0..200)
     }
@@ -370,33 +469,48 @@ mod tests {
         #![proptest_config(seeded())]
 
         /// A census that finds every thread asleep is right: no thread runs, is about to, or awaits
-        /// work in the kernel (A3). After it, the tracer wakes a thread whose deadline has come.
+        /// work in the kernel (A3), whatever stops the tracer has yet to take. After it, the tracer
+        /// wakes a thread whose deadline has come.
         #[test]
         fn the_clock_moves_only_if_nothing_is_under_way(
-            steps in steps(), follows_wakeups: bool, first in 0..THREADS, due in 0..THREADS,
+            steps in steps(), taken in proptest::collection::vec(0..1_u8 << THREADS, 20),
+            follows_wakeups: bool, first in 0..THREADS, due in 0..THREADS,
         ) {
-            let kernel = Kernel {
-                threads: RefCell::new([(Doing::Runs { wakes: None }, 0); THREADS]),
-                steps: RefCell::new(steps),
-                follows_wakeups,
-            };
+            let mut threads = [(IDLE, 0); THREADS];
+            threads[THREADS - 1].0 = Doing::Absent;
+            let (threads, steps) = (RefCell::new(threads), RefCell::new(steps));
+            let kernel = Kernel { threads, steps, follows_wakeups };
             let mut tree = Tree::default();
-            for tid in 0..THREADS as pid_t {
+            for tid in 0..THREADS as pid_t - 1 {
                 tree.threads.insert(tid, Thread::new(tid, 0));
                 tree.set(tid, State::Free);
             }
+            let mut signals = Signals::None;
+            let mut taken = taken.into_iter();
             while !kernel.steps.borrow().is_empty() {
-                if census(&mut tree, &kernel, first as pid_t, Signals::None) == Census::Asleep {
-                    let threads = &mut *kernel.threads.borrow_mut();
-                    let wait = threads.iter().all(|(doing, _)| *doing == Doing::Waits);
-                    prop_assert!(wait, "{threads:?}");
-                    threads[due] = (Doing::Runs { wakes: None }, threads[due].1 + 1);
+                // The engine takes all stops that it knows of before it reads.
+                let mask = taken.next().unwrap_or(u8::MAX);
+                for at in (0..THREADS).filter(|at| mask >> at & 1 != 0) {
+                    kernel.take(&mut tree, at, &mut signals);
                 }
-                // The tracer takes the stops.
-                for (doing, _) in &mut *kernel.threads.borrow_mut() {
-                    if *doing == Doing::Stopped {
-                        *doing = Doing::Reads;
+                if census(&mut tree, &kernel, first as pid_t, signals) != Census::Asleep {
+                    kernel.run();
+                    continue;
+                }
+                signals = Signals::None;
+                let threads = &mut *kernel.threads.borrow_mut();
+                let is_asleep = |doing| {
+                    use Doing::{Absent, Ended, Waits, WaitsTraced};
+                    matches!(doing, Waits | WaitsTraced { .. } | Ended | Absent)
+                };
+                prop_assert!(threads.iter().all(|(doing, _)| is_asleep(*doing)), "{threads:?}");
+                match threads[due].0 {
+                    Doing::Waits => threads[due] = (IDLE, threads[due].1 + 1),
+                    Doing::WaitsTraced { .. } => {
+                        threads[due] = (Doing::Stopped(Stop::WaitEnded), threads[due].1 + 1);
+                        tree.set(due as pid_t, State::Submitting(0));
                     }
+                    _ => {}
                 }
             }
         }

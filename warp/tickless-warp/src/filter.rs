@@ -43,6 +43,13 @@ enum Trap {
     Missing,
 }
 
+/// Whether calls that only look, because their timeout is the number zero, are trapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looks {
+    Pass,
+    Trap,
+}
+
 /// A system call: its number, its name for the report, and when it is trapped.
 type Call = (c_long, &'static str, Trap);
 
@@ -63,7 +70,7 @@ const CALLS: &[Call] = &[
     (libc::SYS_time, "time", Trap::Always),
     (libc::SYS_futex_waitv, "futex_waitv", Trap::Pointer(3)),
     (SYS_FUTEX_WAIT, "futex_wait", Trap::Pointer(4)),
-    (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait", Trap::Pointer(2)),
+    (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait", Trap::Always),
     (libc::SYS_semtimedop, "semtimedop", Trap::Pointer(3)),
     (libc::SYS_mq_timedsend, "mq_timedsend", Trap::Pointer(4)),
     (libc::SYS_mq_timedreceive, "mq_timedreceive", Trap::Pointer(4)),
@@ -183,14 +190,15 @@ const fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Op {
 }
 
 /// Returns the filter for all traced processes. It returns `sleeps` for calls that only sleep, and
-/// `numbers` for those whose timeout is a number: [`TRACE`], [`NOTIFY`] or [`ALLOW`].
-pub(crate) fn filter(sleeps: u32, numbers: u32) -> Vec<Op> {
-    program(CALLS, sleeps, numbers)
+/// `numbers` for those whose timeout is a number: [`TRACE`], [`NOTIFY`] or [`ALLOW`]. `looks`
+/// tells whether to trap also those whose number is zero.
+pub(crate) fn filter(sleeps: u32, numbers: u32, looks: Looks) -> Vec<Op> {
+    program(CALLS, sleeps, numbers, looks)
 }
 
 /// Returns the second filter, for processes with a timeout on a socket.
 pub(crate) fn socket_filter() -> Vec<Op> {
-    program(SOCKET_CALLS, TRACE, TRACE)
+    program(SOCKET_CALLS, TRACE, TRACE, Looks::Pass)
 }
 
 /// Returns the bytes of a filter, as the kernel reads them.
@@ -219,7 +227,7 @@ pub(crate) fn timeout_argument(number: c_long, args: [u64; 6]) -> Option<u64> {
     }
 }
 
-fn program(calls: &[Call], sleeps: u32, numbers: u32) -> Vec<Op> {
+fn program(calls: &[Call], sleeps: u32, numbers: u32, looks: Looks) -> Vec<Op> {
     let mut ops = vec![
         op(LOAD, ARCH_AT),
         jump(EQUAL, ARCH, 1, 0),
@@ -234,7 +242,12 @@ fn program(calls: &[Call], sleeps: u32, numbers: u32) -> Vec<Op> {
             number if WITH_NUMBERS.contains(number) => numbers,
             _ => TRACE,
         };
-        let block = block(*trap, found);
+        let block = match *trap {
+            Trap::Positive(arg) if looks == Looks::Trap => {
+                vec![low(arg), jump(HAS_BITS, SIGN, 1, 0), op(RETURN, found), op(RETURN, ALLOW)]
+            }
+            trap => block(trap, found),
+        };
         ops.push(jump(EQUAL, *number as u32, 0, block.len() as u8));
         ops.extend(block);
     }
@@ -329,7 +342,7 @@ mod tests {
     }
 
     fn traps(number: c_long, args: [u64; 6]) -> bool {
-        verdict(&filter(TRACE, TRACE), ARCH, number as u32, args) == TRACE
+        verdict(&filter(TRACE, TRACE, Looks::Pass), ARCH, number as u32, args) == TRACE
     }
 
     #[test]
@@ -343,12 +356,17 @@ mod tests {
             assert!(traps(number, at(index, 1)));
             assert!(!traps(number, at(index, 0)));
             assert!(!traps(number, at(index, u64::from(u32::MAX))));
-            let notifies =
-                |value| verdict(&filter(TRACE, NOTIFY), ARCH, number as u32, at(index, value));
+            let notifies = |value| {
+                verdict(&filter(TRACE, NOTIFY, Looks::Pass), ARCH, number as u32, at(index, value))
+            };
             assert_eq!([1, 0].map(notifies), [NOTIFY, ALLOW]);
+            let frozen = filter(TRACE, TRACE, Looks::Trap);
+            let verdicts = [1, 0, u64::from(u32::MAX)]
+                .map(|value| verdict(&frozen, ARCH, number as u32, at(index, value)));
+            assert_eq!(verdicts, [TRACE, TRACE, ALLOW]);
         }
         for (number, index) in
-            [(libc::SYS_ppoll, 2), (libc::SYS_select, 4), (libc::SYS_rt_sigtimedwait, 2)]
+            [(libc::SYS_ppoll, 2), (libc::SYS_select, 4), (libc::SYS_pselect6, 4)]
         {
             assert!(traps(number, at(index, 8)));
             assert!(traps(number, at(index, 1 << 40)), "only the upper half is set");
@@ -383,10 +401,15 @@ mod tests {
         let request = |request| traps(libc::SYS_ioctl, [3, request, 0, 0, 0, 0]);
         assert_eq!([0x4004_5431, 0xaf01, 0x5401].map(request), [true, true, false]);
         assert!(traps(libc::SYS_nanosleep, [0; 6]) && !traps(libc::SYS_read, [0; 6]));
-        let uring = verdict(&filter(TRACE, TRACE), ARCH, libc::SYS_io_uring_setup as u32, [0; 6]);
+        let uring = verdict(
+            &filter(TRACE, TRACE, Looks::Pass),
+            ARCH,
+            libc::SYS_io_uring_setup as u32,
+            [0; 6],
+        );
         assert_eq!(uring, MISSING);
-        assert_eq!(verdict(&filter(TRACE, TRACE), ARCH, X32 | 35, [0; 6]), MISSING);
-        assert_eq!(verdict(&filter(TRACE, TRACE), 0x4000_0003, 162, [0; 6]), ALLOW);
+        assert_eq!(verdict(&filter(TRACE, TRACE, Looks::Pass), ARCH, X32 | 35, [0; 6]), MISSING);
+        assert_eq!(verdict(&filter(TRACE, TRACE, Looks::Pass), 0x4000_0003, 162, [0; 6]), ALLOW);
         assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_read as u32, [0; 6]), TRACE);
         assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_futex as u32, [0; 6]), ALLOW);
     }

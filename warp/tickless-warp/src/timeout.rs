@@ -2,11 +2,13 @@
 //! the kernel waits without the timeout. Pure: the caller passes the arguments and reads the
 //! memory.
 
-use libc::{EAGAIN, ETIMEDOUT, c_long};
+use libc::{EAGAIN, ETIMEDOUT, c_int, c_long};
 
 /// When a wait ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum When {
+    /// At once: the call only looks, and does not sleep.
+    Now,
     /// Nanoseconds after the call.
     After(u64),
     /// When the clock with the number `clock` shows `ns`, in nanoseconds.
@@ -50,6 +52,9 @@ pub(crate) struct TimedCall {
 pub(crate) const NS: u64 = 1_000_000_000;
 const CLOCK_REALTIME: u64 = libc::CLOCK_REALTIME as u64;
 const CLOCK_MONOTONIC: u64 = libc::CLOCK_MONOTONIC as u64;
+/// The clocks that exist only where a device can wake the machine.
+pub(crate) const ALARM_CLOCKS: [c_int; 2] =
+    [libc::CLOCK_REALTIME_ALARM, libc::CLOCK_BOOTTIME_ALARM];
 const FUTEX_CLOCK_REALTIME: u64 = libc::FUTEX_CLOCK_REALTIME as u64;
 const TIMER_ABSTIME: u64 = libc::TIMER_ABSTIME as u64;
 /// futex_wait(2), since Linux 6.7.
@@ -80,9 +85,9 @@ pub(crate) fn timed_call(
     read: impl Fn(u64) -> Option<[i64; 2]>,
 ) -> Option<TimedCall> {
     let spec = |at: u64| read(at).and_then(timespec);
-    // A call that only looks does not sleep if its time is zero; the others below do.
-    let after = |ns: u64| (ns > 0).then_some(When::After(ns));
-    let millis = |arg: u64| after(u64::try_from(arg as i32).ok()? * 1_000_000);
+    // These calls only look if their time is zero; the others below sleep.
+    let after = |ns: u64| if ns > 0 { When::After(ns) } else { When::Now };
+    let millis = |arg: u64| Some(after(u64::try_from(arg as i32).ok()? * 1_000_000));
     let none = Remaining::No;
     let no_pointer = |index| Endless::Argument(index, 0);
     let [first, op, _, fourth, fifth, _] = args;
@@ -91,7 +96,7 @@ pub(crate) fn timed_call(
             (When::After(spec(first)?), 0, Endless::Pause, Remaining::Interrupted(op))
         }
         libc::SYS_clock_nanosleep => {
-            let (clock, ns) = (first, spec(args[2])?);
+            let (clock, ns) = (sleeping_clock(first)?, spec(args[2])?);
             if op & TIMER_ABSTIME != 0 {
                 (When::At { clock, ns }, 0, Endless::Pause, none)
             } else {
@@ -102,26 +107,30 @@ pub(crate) fn timed_call(
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
             (millis(fourth)?, 0, Endless::Argument(3, u64::MAX), none)
         }
-        libc::SYS_epoll_pwait2 => (after(spec(fourth)?)?, 0, no_pointer(3), none),
-        libc::SYS_ppoll => (after(spec(args[2])?)?, 0, no_pointer(2), Remaining::Timespec(args[2])),
+        libc::SYS_epoll_pwait2 => (after(spec(fourth)?), 0, no_pointer(3), none),
+        libc::SYS_ppoll => (after(spec(args[2])?), 0, no_pointer(2), Remaining::Timespec(args[2])),
         libc::SYS_select => {
-            (after(read(fifth).and_then(timeval)?)?, 0, no_pointer(4), Remaining::Timeval(fifth))
+            (after(read(fifth).and_then(timeval)?), 0, no_pointer(4), Remaining::Timeval(fifth))
         }
-        libc::SYS_pselect6 => (after(spec(fifth)?)?, 0, no_pointer(4), Remaining::Timespec(fifth)),
+        libc::SYS_pselect6 => (after(spec(fifth)?), 0, no_pointer(4), Remaining::Timespec(fifth)),
         libc::SYS_recvmmsg => {
-            (after(spec(fifth)?)?, -i64::from(EAGAIN), no_pointer(4), Remaining::Timespec(fifth))
+            (after(spec(fifth)?), -i64::from(EAGAIN), no_pointer(4), Remaining::Timespec(fifth))
         }
         libc::SYS_futex => (futex(op, spec(fourth)?)?, -i64::from(ETIMEDOUT), no_pointer(3), none),
         libc::SYS_futex_waitv => {
-            let when = When::At { clock: fifth, ns: spec(fourth)? };
+            let when = When::At { clock: futex_clock(fifth)?, ns: spec(fourth)? };
             (when, -i64::from(ETIMEDOUT), no_pointer(3), none)
         }
         SYS_FUTEX_WAIT => {
-            let when = When::At { clock: args[5], ns: spec(fifth)? };
+            let when = When::At { clock: futex_clock(args[5])?, ns: spec(fifth)? };
             (when, -i64::from(ETIMEDOUT), no_pointer(4), none)
         }
+        // Without a time, for the overrun of a timer's signal, which is known when it is taken.
+        libc::SYS_rt_sigtimedwait if args[2] == 0 => {
+            (When::After(u64::MAX), -i64::from(EAGAIN), Endless::AsItIs, none)
+        }
         libc::SYS_rt_sigtimedwait => {
-            (after(spec(args[2])?)?, -i64::from(EAGAIN), no_pointer(2), none)
+            (after(spec(args[2])?), -i64::from(EAGAIN), no_pointer(2), none)
         }
         libc::SYS_semtimedop => {
             (When::After(spec(fourth)?), -i64::from(EAGAIN), no_pointer(3), none)
@@ -130,12 +139,23 @@ pub(crate) fn timed_call(
             let when = When::At { clock: CLOCK_REALTIME, ns: spec(fifth)? };
             (when, -i64::from(ETIMEDOUT), no_pointer(4), none)
         }
-        libc::SYS_io_getevents | SYS_IO_PGETEVENTS => {
-            (after(spec(fifth)?)?, 0, no_pointer(4), none)
-        }
+        libc::SYS_io_getevents | SYS_IO_PGETEVENTS => (after(spec(fifth)?), 0, no_pointer(4), none),
         _ => return None,
     };
     Some(TimedCall { when, timed_out, endless, remaining })
+}
+
+/// Returns the clock of a sleep from the argument of clock_nanosleep(2), an `int`; `None` for one
+/// on which the kernel lets nobody sleep.
+fn sleeping_clock(argument: u64) -> Option<u64> {
+    let clock = argument & u64::from(u32::MAX);
+    matches!(clock, 0 | 1 | 7 | 8 | 9 | 11).then_some(clock)
+}
+
+/// Returns the clock of a newer call for futexes; `None` for one that the kernel refuses.
+fn futex_clock(argument: u64) -> Option<u64> {
+    let clock = argument & u64::from(u32::MAX);
+    matches!(clock, CLOCK_REALTIME | CLOCK_MONOTONIC).then_some(clock)
 }
 
 /// Returns when a futex(2) operation times out: `FUTEX_WAIT` has a relative timeout, the others
@@ -196,8 +216,8 @@ mod tests {
             assert_eq!(when(number, args, [2, 5]), Some(When::After(2_000_000_005)), "{number}");
             // These sleep also for a time of zero, until the timer's interrupt.
             let sleeps = [35, 230, libc::SYS_futex, libc::SYS_semtimedop].contains(&number);
-            let zero = sleeps.then_some(When::After(0));
-            assert_eq!(when(number, args, [0, 0]), zero, "{number}");
+            let zero = if sleeps { When::After(0) } else { When::Now };
+            assert_eq!(when(number, args, [0, 0]), Some(zero), "{number}");
             for words in [[-1, 0], [0, -1], [0, 1_000_000_000]] {
                 assert_eq!(call(number, args, words), None, "{number} {words:?}");
             }
@@ -219,12 +239,12 @@ mod tests {
                 when(number, args, [0, 0])
             };
             assert_eq!(with(1_500), Some(When::After(1_500_000_000)));
-            assert_eq!([with(0), with(-1), with(i32::MIN)], [None; 3]);
+            assert_eq!([with(0), with(-1), with(i32::MIN)], [Some(When::Now), None, None]);
             assert_eq!(with(i32::MAX), Some(When::After(2_147_483_647_000_000)));
         }
         let select = |words| when(libc::SYS_select, [0, 0, 0, 0, AT, 0], words);
         assert_eq!(select([1, 2_500_000]), Some(When::After(3_500_000_000)));
-        assert_eq!([select([0, 0]), select([0, -1])], [None; 2]);
+        assert_eq!([select([0, 0]), select([0, -1])], [Some(When::Now), None]);
     }
 
     #[test]

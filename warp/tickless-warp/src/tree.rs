@@ -4,7 +4,7 @@ use crate::line::Ns;
 use crate::options;
 use crate::sys::notices::Notice;
 use crate::sys::ptrace::Registers;
-use crate::timeout::TimedCall;
+use crate::timeout::{NS, TimedCall, When};
 use libc::{c_long, pid_t};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -142,6 +142,9 @@ pub(crate) struct Process {
     pub(crate) name: String,
     /// Whether the second filter is installed, which traps calls on sockets.
     pub(crate) has_socket_filter: bool,
+    /// By how many nanoseconds the monotonic and the boottime clock of its time namespace are ahead
+    /// of the tracer's.
+    pub(crate) ahead: [i64; 2],
 }
 
 /// The traced threads and processes, by their numbers.
@@ -164,7 +167,10 @@ impl Tree {
         self.threads.entry(tid).or_insert_with(|| {
             let (process, name) = identity(tid);
             let process = process.unwrap_or(tid);
-            processes.entry(process).or_insert_with(|| Process { name, ..Process::default() });
+            processes.entry(process).or_insert_with(|| {
+                let ahead = namespace_ahead(process).unwrap_or_default();
+                Process { name, ahead, has_socket_filter: false }
+            });
             Thread::new(tid, process)
         })
     }
@@ -201,6 +207,29 @@ impl Tree {
         self.threads.get(&tid).map_or(tid, |thread| thread.process)
     }
 
+    /// Returns by how many nanoseconds a clock is ahead in a thread's time namespace.
+    pub(crate) fn namespace_ahead(&self, tid: pid_t, clock: u64) -> i64 {
+        let process = self.processes.get(&self.process_of(tid));
+        let [monotonic, boottime] = process.map_or([0; 2], |process| process.ahead);
+        match clock {
+            1 | 4 | 6 => monotonic,
+            7 | 9 => boottime,
+            _ => 0,
+        }
+    }
+
+    /// Returns whether a thread has other clocks than the tracer's time namespace.
+    pub(crate) fn is_in_time_namespace(&self, tid: pid_t) -> bool {
+        self.processes.get(&self.process_of(tid)).is_some_and(|process| process.ahead != [0; 2])
+    }
+
+    /// Converts a time of a thread's clock to one of the tracer's time namespace.
+    pub(crate) fn outside_of_namespace(&self, tid: pid_t, when: When) -> When {
+        let When::At { clock, ns } = when else { return when };
+        let ahead = self.namespace_ahead(tid, clock);
+        When::At { clock, ns: ns.saturating_add_signed(ahead.saturating_neg()) }
+    }
+
     /// Returns a process of the tree and the name of its program.
     pub(crate) fn name_of(&self, tid: pid_t) -> options::Process {
         let pid = self.process_of(tid);
@@ -215,4 +244,25 @@ fn identity(tid: pid_t) -> (Option<pid_t>, String) {
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let process = field("Tgid:").and_then(|process| process.parse().ok());
     (process, field("Name:").unwrap_or_default().to_string())
+}
+
+/// Reads how far the clocks of a process's time namespace are ahead of the tracer's own (since
+/// Linux 5.6). `None` if the namespace is the tracer's.
+fn namespace_ahead(process: pid_t) -> Option<[i64; 2]> {
+    let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/time")).ok();
+    let of = process.to_string();
+    if namespace(&of)? == namespace("self")? {
+        return None;
+    }
+    let offsets = |of: &str| {
+        let text = fs::read_to_string(format!("/proc/{of}/timens_offsets")).ok()?;
+        let mut numbers = text.lines().map(|line| {
+            let mut words = line.split_whitespace().skip(1).map_while(|word| word.parse().ok());
+            let (seconds, nanos): (i64, i64) = (words.next()?, words.next()?);
+            Some(seconds.saturating_mul(NS as i64).saturating_add(nanos))
+        });
+        Some([numbers.next()??, numbers.next()??])
+    };
+    let ([monotonic, boottime], [own, own_boottime]) = (offsets(&of)?, offsets("self")?);
+    Some([monotonic.saturating_sub(own), boottime.saturating_sub(own_boottime)])
 }

@@ -2,9 +2,10 @@
 
 use super::state::{Engine, FAULT, arguments};
 use crate::line::Offsets;
+use crate::sys::events::has_clock;
 use crate::sys::memory;
 use crate::sys::ptrace::Registers;
-use crate::timeout::{NS, timespec};
+use crate::timeout::{ALARM_CLOCKS, NS, timespec};
 use libc::{c_long, pid_t};
 
 const INVALID: i64 = -(libc::EINVAL as i64);
@@ -27,11 +28,13 @@ impl Engine<'_> {
         let result = match number {
             libc::SYS_clock_gettime => {
                 let clock = first & u64::from(u32::MAX);
-                if !Offsets::is_virtual(clock) {
+                let is_alarm = ALARM_CLOCKS.contains(&(clock as i32));
+                if !Offsets::is_virtual(clock) || (is_alarm && !has_clock(clock as i32)) {
                     self.resume(tid, 0);
                     return true;
                 }
-                let ns = read(clock);
+                let ahead = self.tree.namespace_ahead(tid, clock);
+                let ns = read(clock).saturating_add_signed(ahead);
                 write(second, &[ns / NS, ns % NS])
             }
             libc::SYS_gettimeofday => {

@@ -58,7 +58,7 @@ impl VirtualClock {
         while clock(libc::CLOCK_MONOTONIC) < baseline.1 + FIRST_BASELINE_NS {}
         let (base_tsc, now) = pair(source);
         let mut offsets = Offsets([0; CLOCKS]);
-        for id in crate::line::VIRTUAL_CLOCKS.into_iter().filter(|id| ![1, 6, 10].contains(id)) {
+        for id in crate::line::VIRTUAL_CLOCKS.into_iter().filter(|id| ![1, 6].contains(id)) {
             let ahead = clock(id as i32).wrapping_sub(clock(libc::CLOCK_MONOTONIC));
             offsets.0[id] = ahead.cast_signed();
         }

@@ -36,12 +36,19 @@ impl Engine<'_> {
             let option = libc::PR_SET_TSC as u64;
             self.call(tid, libc::SYS_prctl, [option, PR_TSC_SIGSEGV, 0, 0, 0, 0]);
         }
-        let page = self.map_page(tid);
-        let Some(functions) = &self.functions else { return true };
+        // The page has the clocks of the tracer's time namespace.
+        let is_in_namespace = self.tree.is_in_time_namespace(tid);
+        let page = if is_in_namespace { None } else { self.map_page(tid) };
+        self.patch(tid, page);
+        true
+    }
+
+    /// Makes the vDSO's functions jump to the clock page or, without one, make system calls.
+    pub(crate) fn patch(&self, tid: pid_t, page: Option<u64>) {
+        let (Some(vdso), Some(functions)) = (vdso::address(tid), &self.functions) else { return };
         for patch in functions.patches(page) {
             ptrace::poke(tid, vdso + patch.offset, &patch.bytes);
         }
-        true
     }
 
     /// Maps the clock page into a program. `None` if the program has to make system calls instead:

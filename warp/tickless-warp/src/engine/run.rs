@@ -9,7 +9,7 @@ use crate::asleep::{Census, census};
 use crate::deadlines::Deadlines;
 use crate::disk::DiskWork;
 use crate::error::WarpError;
-use crate::filter::{ALLOW, NOTIFY, TRACE, filter};
+use crate::filter::{ALLOW, Looks, NOTIFY, TRACE, filter};
 use crate::look::Kernel;
 use crate::options::{Ended, Note, Options, Outcome, Pace};
 use crate::page::patch::Functions;
@@ -18,7 +18,8 @@ use crate::sys::events::{self, Handling};
 use crate::sys::launch::{Filters, launch};
 use crate::sys::notices::Listener;
 use crate::sys::thread_events::ThreadEvents;
-use crate::tree::{Signals, Tree};
+use crate::tree::{Signals, State, Tree};
+use libc::pid_t;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -60,7 +61,9 @@ pub fn run(
         (true, None) => NOTIFY,
         (true, Some(_)) => ALLOW,
     };
-    let filters = Filters { notifying: filter(NOTIFY, numbers), tracing: filter(TRACE, TRACE) };
+    let looks = if options.pace == Pace::Frozen { Looks::Trap } else { Looks::Pass };
+    let filters =
+        Filters { notifying: filter(NOTIFY, numbers, looks), tracing: filter(TRACE, TRACE, looks) };
     let mut launched = launch(program, args, &filters)?;
     let handling = Handling::install(launched.pid);
     events::precise_timeouts();
@@ -231,6 +234,18 @@ impl Engine<'_> {
         self.jumped = self.log.as_ref().map(|_| self.clock.passed().saturating_sub(before));
         (rounds.awake, rounds.busy) = (0, 0);
         true
+    }
+
+    /// Moves a frozen clock by its smallest step for a thread that waits for no time, if all others
+    /// wait: some programs repeat such a wait until the clock is past a time.
+    pub(crate) fn pass_no_time(&mut self, tid: pid_t) {
+        if self.options.pace == Pace::Frozen {
+            self.tree.set(tid, State::Stopped);
+            if self.census(self.signals) == Census::Asleep {
+                self.clock.jump_to(self.clock.now() + 1);
+            }
+            self.tree.set(tid, State::Free);
+        }
     }
 
     /// Decides whether every thread waits, and remembers one that does not.

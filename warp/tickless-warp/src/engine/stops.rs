@@ -3,12 +3,13 @@
 use super::state::{Engine, arguments};
 use super::timer::TimerId;
 use super::timers::correct_alarm;
+use super::waits::wait_of;
 use crate::filter::VHOST_SET_OWNER;
 use crate::options::{Ended, Note};
 use crate::report::Ending;
 use crate::sys::events::Event;
 use crate::sys::{descriptors, events, memory, ptrace};
-use crate::timeout::{Endless, TimedCall, When, timed_call};
+use crate::timeout::{Endless, TimedCall, When};
 use crate::tree::{Signals, State};
 use libc::{c_int, c_long, pid_t};
 use ptrace::Registers;
@@ -47,6 +48,10 @@ impl Engine<'_> {
             }
             Event::Stop => {
                 self.end_untraced(tid);
+                // The child of a fork has its parent's memory, but perhaps other clocks.
+                if matches!(state, State::New) && self.tree.is_in_time_namespace(tid) {
+                    self.patch(tid, None);
+                }
                 self.resume(tid, 0);
             }
             Event::Signal(signal) => self.deliver(tid, signal),
@@ -75,11 +80,15 @@ impl Engine<'_> {
     fn before_call(&mut self, tid: pid_t) {
         let Some(registers) = ptrace::registers(tid) else { return };
         let number = registers.orig_rax.cast_signed() as c_long;
-        let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
-        if let Some(call) = timed_call(number, arguments(&registers), read) {
+        if let Some(call) = wait_of(tid, number, arguments(&registers)) {
             return match call {
                 TimedCall { when: When::After(0), endless: Endless::Pause, .. } => {
+                    self.pass_no_time(tid);
                     self.answer(tid, registers, 0);
+                }
+                TimedCall { when: When::Now, .. } => {
+                    self.pass_no_time(tid);
+                    self.resume(tid, 0);
                 }
                 call => self.begin_wait(tid, registers, call, None),
             };
@@ -176,6 +185,12 @@ impl Engine<'_> {
         }
         if signal == libc::SIGALRM {
             correct_alarm(tid);
+        }
+        if !self.timers.is_empty()
+            && let Some(mut info) = ptrace::signal_info(tid)
+            && self.complete_timer_signal(tid, &mut info)
+        {
+            ptrace::set_signal_info(tid, &info);
         }
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         if thread.interrupted.is_some() && has_handler(tid, signal) {

@@ -1,6 +1,7 @@
 //! A timer of a program: timerfd_create(2), timer_create(2), setitimer(2) and alarm(2).
 
 use crate::line::Ns;
+use crate::sys::events;
 use crate::timeout::When;
 use libc::{c_int, pid_t};
 use std::os::fd::OwnedFd;
@@ -34,9 +35,10 @@ pub(crate) struct Timer {
     pub(crate) deadline: Option<Ns>,
     pub(crate) interval: Ns,
     pub(crate) key: Option<Key>,
-    /// How many expiries found their signal still pending, and how many the last signal reported.
+    /// The expiry for which a signal was sent that has perhaps not been taken yet.
+    pub(crate) signalled: Option<Ns>,
+    /// How many expiries came between that of the last signal and the moment at which it was taken.
     pub(crate) overrun: u64,
-    pub(crate) last_overrun: u64,
 }
 
 impl Timer {
@@ -50,8 +52,28 @@ impl Timer {
             deadline,
             interval: 0,
             key,
+            signalled: None,
             overrun: 0,
-            last_overrun: 0,
+        }
+    }
+
+    /// Returns whether the timer's last signal has yet to be taken.
+    pub(crate) fn is_signal_pending(&self, id: TimerId) -> bool {
+        let (Effect::Signal { number, thread, .. }, TimerId::Process(process, _)) =
+            (&self.effect, id)
+        else {
+            return false;
+        };
+        let tid = thread.unwrap_or(process);
+        let waits = |name| events::signal_mask(tid, name).unwrap_or(0) >> (number - 1) & 1 != 0;
+        waits("SigPnd:") || waits("ShdPnd:")
+    }
+
+    /// Counts the overrun of the timer's last signal, which has been taken at a time.
+    pub(crate) fn has_delivered(&mut self, at: Ns) {
+        if let Some(expiry) = self.signalled.take() {
+            let overrun = at.saturating_sub(expiry).checked_div(self.interval).unwrap_or(0);
+            self.overrun = overrun.min(i32::MAX as u64);
         }
     }
 }

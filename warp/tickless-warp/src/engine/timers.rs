@@ -14,6 +14,10 @@ use libc::{c_int, c_long, pid_t};
 
 const SI_TIMER: u64 = 0xffff_fffe;
 const INVALID: i64 = -(libc::EINVAL as i64);
+/// The flags of timerfd_settime(2).
+const FLAGS: u32 = (libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET) as u32;
+/// How long a timer whose signal waits to be taken is at least not checked again.
+const CHECK_NS: u64 = 1_000_000;
 
 impl Engine<'_> {
     /// Answers a call on a timer. Returns false for all calls that the kernel has to make.
@@ -34,6 +38,7 @@ impl Engine<'_> {
                 ptrace::resume_to_exit(tid);
                 return true;
             }
+            libc::SYS_timer_settime if third == 0 => INVALID,
             libc::SYS_timer_settime if self.timers.contains_key(&of_process) => {
                 self.set_timer(tid, of_process, second, third, fourth)
             }
@@ -41,7 +46,7 @@ impl Engine<'_> {
                 self.write_timer(tid, of_process, second, 1)
             }
             libc::SYS_timer_getoverrun => match self.timers.get(&of_process) {
-                Some(timer) => timer.last_overrun.min(i32::MAX as u64).cast_signed(),
+                Some(_) => self.overrun(of_process).cast_signed(),
                 None => return false,
             },
             libc::SYS_timer_delete => {
@@ -50,6 +55,10 @@ impl Engine<'_> {
             }
             libc::SYS_timerfd_settime | libc::SYS_timerfd_gettime => {
                 let Some(id) = self.descriptor(process, first) else { return false };
+                if number == libc::SYS_timerfd_settime && second as u32 & !FLAGS != 0 {
+                    // The kernel refuses it, after it has checked what it is given.
+                    return false;
+                }
                 if number == libc::SYS_timerfd_gettime {
                     self.write_timer(tid, id, second, 1)
                 } else {
@@ -79,11 +88,9 @@ impl Engine<'_> {
         (left, timer.interval)
     }
 
-    /// Writes an `itimerspec`, or with a divisor of 1,000 an `itimerval`.
+    /// Writes a setting as an `itimerspec`, or with a divisor of 1,000 as an `itimerval`.
     fn write_timer(&self, tid: pid_t, id: TimerId, at: u64, divisor: u64) -> i64 {
-        let (left, interval) = self.setting(id);
-        let words = [interval / NS, interval % NS / divisor, left / NS, left % NS / divisor];
-        if memory::write_words(tid, at, &words) { 0 } else { FAULT }
+        write_setting(tid, self.setting(id), at, divisor)
     }
 
     /// Sets a timer by an `itimerspec`, as timer_settime(2) and timerfd_settime(2) do.
@@ -93,23 +100,24 @@ impl Engine<'_> {
         let (Some(interval), Some(value)) = (timespec([i, j]), timespec([k, l])) else {
             return INVALID;
         };
-        if old != 0 && self.write_timer(tid, id, old, 1) != 0 {
-            return FAULT;
-        }
+        let before = self.setting(id);
         let Some(timer) = self.timers.get(&id) else { return INVALID };
         if let Effect::Count(fd) = &timer.effect {
             descriptors::clear_timer(fd);
         }
         let is_absolute = flags & libc::TIMER_ABSTIME as u64 != 0;
-        let clock = timer.clock;
-        let when = if is_absolute { When::At { clock, ns: value } } else { When::After(value) };
+        let at = When::At { clock: timer.clock, ns: value };
+        let at = self.tree.outside_of_namespace(tid, at);
+        let when = if is_absolute { at } else { When::After(value) };
         self.arm_timer(id, (value > 0).then_some(when), interval);
-        0
+        // The timer is set also if this fails, as the kernel's is.
+        if old == 0 { 0 } else { write_setting(tid, before, old, 1) }
     }
 
     fn arm_timer(&mut self, id: TimerId, when: Option<When>, interval: Ns) {
         let now = self.clock.now();
         let deadline = when.map(|when| match when {
+            When::Now => now,
             When::After(ns) => now.saturating_add(ns),
             When::At { clock, ns } => self.clock.offsets.to_monotonic(clock, ns),
         });
@@ -118,7 +126,10 @@ impl Engine<'_> {
             self.deadlines.cancel(key);
         }
         (timer.when, timer.deadline) = (when.unwrap_or(When::After(0)), deadline);
-        (timer.interval, timer.overrun, timer.last_overrun) = (interval, 0, 0);
+        // Of a timer that is disarmed, only timerfd_gettime(2) still tells the interval.
+        let keeps = deadline.is_some() || matches!(timer.effect, Effect::Count(_));
+        timer.interval = if keeps { interval } else { 0 };
+        (timer.signalled, timer.overrun) = (None, 0);
         timer.key = deadline.and_then(|at| self.deadlines.arm(at, Due::Timer(id)));
     }
 
@@ -145,11 +156,9 @@ impl Engine<'_> {
         let [i, j, k, l] = words.map(u64::cast_signed);
         let time = |seconds, micros: i64| timespec([seconds, micros.saturating_mul(1_000)]);
         let (Some(interval), Some(value)) = (time(i, j), time(k, l)) else { return INVALID };
-        if old != 0 && self.write_timer(tid, TimerId::Alarm(process), old, 1_000) != 0 {
-            return FAULT;
-        }
+        let before = self.setting(TimerId::Alarm(process));
         self.arm_alarm(process, value, interval);
-        0
+        if old == 0 { 0 } else { write_setting(tid, before, old, 1_000) }
     }
 
     fn arm_alarm(&mut self, process: pid_t, value: Ns, interval: Ns) {
@@ -212,34 +221,71 @@ impl Engine<'_> {
         let now = self.clock.now();
         let Some(timer) = self.timers.get_mut(&id) else { return };
         let Some(deadline) = timer.deadline.take() else { return };
-        let mut times = 1;
         timer.key = None;
+        // A timer whose signal has yet to be taken sends no other one.
+        let is_pending = timer.signalled.is_some() && timer.is_signal_pending(id);
+        let mut times = 1;
         if timer.interval > 0 {
-            times += now.saturating_sub(deadline).checked_div(timer.interval).unwrap_or(0);
+            let until = if is_pending { now.saturating_add(CHECK_NS) } else { now };
+            times += until.saturating_sub(deadline).checked_div(timer.interval).unwrap_or(0);
             let next = deadline.saturating_add(times.saturating_mul(timer.interval));
             timer.deadline = Some(next);
             timer.key = self.deadlines.arm(next, Due::Timer(id));
+        }
+        if is_pending {
+            return;
         }
         self.signals = Signals::UnderWay;
         match (&timer.effect, id) {
             (Effect::Count(fd), _) => descriptors::expire_timer(fd, times),
             (Effect::Alarm, TimerId::Alarm(process)) => events::kill(process, libc::SIGALRM),
             (&Effect::Signal { number, value, thread }, TimerId::Process(process, number_of)) => {
-                if is_pending(thread.unwrap_or(process), number) {
-                    timer.overrun += times;
-                    return;
-                }
-                let overrun = (timer.overrun + times - 1).min(i32::MAX as u64);
-                (timer.overrun, timer.last_overrun) = (0, overrun);
+                // A signal that was taken unseen was taken before this expiry.
+                timer.has_delivered(deadline.saturating_sub(1));
+                timer.signalled = Some(deadline);
                 let mut info = [0; 16];
                 info[0] = number as u64;
                 info[1] = SI_TIMER;
-                info[2] = number_of | overrun << 32;
+                info[2] = number_of;
                 info[3] = value;
                 events::queue_timer_signal(process, thread, number, &info);
             }
             _ => {}
         }
+    }
+
+    /// Returns how many expiries the last signal of a timer stands for, besides its own.
+    fn overrun(&mut self, id: TimerId) -> u64 {
+        let now = self.clock.now();
+        let Some(timer) = self.timers.get_mut(&id) else { return 0 };
+        if timer.signalled.is_some() && !timer.is_signal_pending(id) {
+            timer.has_delivered(now);
+        }
+        timer.overrun
+    }
+
+    /// Completes the signal of a timer that a thread has just taken: the kernel counts its overrun
+    /// at that moment. `info` has the words of a `siginfo_t`. Returns whether it has changed.
+    pub(crate) fn complete_timer_signal(&mut self, tid: pid_t, info: &mut [u64]) -> bool {
+        const LOW: u64 = u32::MAX as u64;
+        let id = TimerId::Process(self.tree.process_of(tid), info[2] & LOW);
+        let now = self.clock.now();
+        let Some(timer) = self.timers.get_mut(&id).filter(|_| info[1] & LOW == SI_TIMER) else {
+            return false;
+        };
+        timer.has_delivered(now);
+        info[2] = (info[2] & LOW) | timer.overrun << 32;
+        // The kernel arms a timer anew when its signal is taken.
+        let next = timer.deadline.filter(|_| timer.interval > 0);
+        if let Some(next) = next.filter(|next| *next > now) {
+            let at = next - (next - now - 1) / timer.interval * timer.interval;
+            if let Some(key) = timer.key.take() {
+                self.deadlines.cancel(key);
+            }
+            timer.deadline = Some(at);
+            timer.key = self.deadlines.arm(at, Due::Timer(id));
+        }
+        true
     }
 
     /// Computes the deadlines of timers on the realtime clock again, after that clock has been set.
@@ -254,6 +300,11 @@ impl Engine<'_> {
     }
 }
 
+fn write_setting(tid: pid_t, (left, interval): (Ns, Ns), at: u64, divisor: u64) -> i64 {
+    let words = [interval / NS, interval % NS / divisor, left / NS, left % NS / divisor];
+    if memory::write_words(tid, at, &words) { 0 } else { FAULT }
+}
+
 /// Makes the signal of an alarm that the tracer has sent look as if the kernel had sent it.
 pub(crate) fn correct_alarm(tid: pid_t) {
     const SI_USER: u64 = 0;
@@ -265,10 +316,4 @@ pub(crate) fn correct_alarm(tid: pid_t) {
         info[2..].fill(0);
         ptrace::set_signal_info(tid, &info);
     }
-}
-
-/// Returns whether a signal waits to be delivered to a thread or its process.
-fn is_pending(tid: pid_t, signal: c_int) -> bool {
-    let waits = |name| events::signal_mask(tid, name).unwrap_or(0) >> (signal - 1) & 1 != 0;
-    waits("SigPnd:") || waits("ShdPnd:")
 }

@@ -11,14 +11,14 @@
 //! and those that have ended, before the clock jumps.
 
 use super::state::{Due, Engine, arguments};
-use super::waits::{ERESTARTSYS, is_interrupted, write_remaining};
+use super::waits::{ERESTARTSYS, is_interrupted, wait_of, write_remaining};
 use crate::asleep::{InCall, UntracedWait, untraced_wait};
 use crate::filter::WITH_NUMBERS;
 use crate::look::in_call;
 use crate::options::{Options, Pace};
 use crate::sys::events::clock;
 use crate::sys::notices::{Answer, Notice};
-use crate::sys::{memory, ptrace};
+use crate::sys::ptrace;
 use crate::timeout::{Endless, TimedCall, When, timed_call};
 use crate::tree::{State, Untraced};
 use libc::{c_long, pid_t};
@@ -38,10 +38,10 @@ impl Engine<'_> {
         let Notice { tid, number, ip, args, .. } = notice;
         self.forget_untraced(tid);
         self.sleep_is_repeated(tid);
-        let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
-        let call = timed_call(number, args, read);
+        let call = wait_of(tid, number, args);
         self.last = tid;
         if let Some(TimedCall { when: When::After(0), endless: Endless::Pause, .. }) = call {
+            self.pass_no_time(tid);
             if let Some(listener) = &self.listener {
                 listener.answer(&notice, Answer::Result(0));
             }

@@ -10,14 +10,17 @@
 //! continues with its old deadline. If the signal has a handler, the call returns `EINTR`. If the
 //! call stores the time that is left, the tracer writes the rest of the virtual time there.
 
-use super::state::{Due, Engine, arguments};
+use super::state::{Due, Engine, FAULT, arguments};
 use crate::line::Ns;
 use crate::report::Ending;
+use crate::sys::events::has_clock;
 use crate::sys::notices::{Answer, Notice};
 use crate::sys::{descriptors, memory, ptrace};
-use crate::timeout::{Endless, Remaining, TimedCall, When, remaining_words};
+use crate::timeout::{
+    ALARM_CLOCKS, Endless, Remaining, TimedCall, When, remaining_words, timed_call,
+};
 use crate::tree::{Interrupted, Signals, State, Wait};
-use libc::pid_t;
+use libc::{c_int, c_long, pid_t};
 use ptrace::Registers;
 use tickless_core::local::Key;
 
@@ -31,6 +34,17 @@ pub(super) fn is_interrupted(result: i64) -> bool {
     (ERESTART_RESTARTBLOCK..=ERESTARTSYS).contains(&result) || result == EINTR
 }
 
+/// Returns the wait of a thread's system call; `None` if the kernel has to answer the call.
+pub(super) fn wait_of(tid: pid_t, number: c_long, args: [u64; 6]) -> Option<TimedCall> {
+    let clock = args[0] as c_int;
+    let is_alarm = number == libc::SYS_clock_nanosleep && ALARM_CLOCKS.contains(&clock);
+    if is_alarm && !has_clock(clock) {
+        return None;
+    }
+    let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
+    timed_call(number, args, read)
+}
+
 impl Engine<'_> {
     /// Begins a wait. The thread is stopped before the call or, with a `notice` (its seccomp
     /// message about the call), is blocked until the tracer's answer.
@@ -38,15 +52,17 @@ impl Engine<'_> {
         &mut self,
         tid: pid_t,
         registers: Registers,
-        call: TimedCall,
+        mut call: TimedCall,
         notice: Option<Notice>,
     ) {
         let now = self.clock.now();
+        call.when = self.tree.outside_of_namespace(tid, call.when);
         let interrupted =
             self.tree.threads.get_mut(&tid).and_then(|thread| thread.interrupted.take());
         let repeated = interrupted.filter(|before| is_same_call(&before.registers, &registers));
         let deadline = match (repeated, call.when) {
             (Some(before), _) => before.deadline,
+            (None, When::Now) => Some(now),
             (None, When::After(ns)) => now.checked_add(ns),
             (None, When::At { clock, ns }) => Some(self.clock.offsets.to_monotonic(clock, ns)),
         };
@@ -159,8 +175,11 @@ impl Engine<'_> {
                 }
                 result => result,
             };
-            write_remaining(tid, wait.call.remaining, left);
-            if let Some(thread) = self.tree.threads.get_mut(&tid) {
+            let is_stored = write_remaining(tid, wait.call.remaining, left);
+            // A sleep fails there; the other calls have had their effect, and ignore it.
+            if !is_stored && matches!(wait.call.remaining, Remaining::Interrupted(_)) {
+                result = FAULT;
+            } else if let Some(thread) = self.tree.threads.get_mut(&tid) {
                 let deadline = wait.deadline;
                 thread.interrupted = Some(Interrupted { registers: wait.registers, deadline });
             }
@@ -168,9 +187,21 @@ impl Engine<'_> {
             self.signals = Signals::UnderWay;
         } else {
             write_remaining_always(tid, wait.call.remaining, left);
+            self.complete_taken_signal(tid, &wait.registers, result);
         }
         registers.rax = result.cast_unsigned();
         ptrace::set_registers(tid, &registers);
+    }
+
+    /// Completes the signal that sigtimedwait(2) has returned.
+    fn complete_taken_signal(&mut self, tid: pid_t, call: &Registers, result: i64) {
+        if call.orig_rax.cast_signed() == libc::SYS_rt_sigtimedwait
+            && result > 0
+            && let Some(mut info) = memory::words::<3>(tid, call.rsi)
+            && self.complete_timer_signal(tid, &mut info)
+        {
+            memory::write_words(tid, call.rsi, &info);
+        }
     }
 
     /// Computes the deadlines of waits on the realtime clock again, after that clock has been set.
@@ -200,12 +231,10 @@ impl Engine<'_> {
     }
 }
 
-/// Stores the time that is left where the call stores it. Like the kernel, ignores an address that
-/// cannot be written, because the call has had its effect.
-pub(super) fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) {
-    if let Some((at, words)) = remaining_words(remaining, left) {
-        memory::write_words(tid, at, &words);
-    }
+/// Stores the time that is left where the call stores it. Returns false if that address cannot be
+/// written.
+pub(super) fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) -> bool {
+    remaining_words(remaining, left).is_none_or(|(at, words)| memory::write_words(tid, at, &words))
 }
 
 /// Stores the time that is left, for calls that store it however they end.

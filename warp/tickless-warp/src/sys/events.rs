@@ -243,6 +243,13 @@ pub(crate) fn clock(id: libc::clockid_t) -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
+/// Returns whether the kernel has a clock with this number.
+pub(crate) fn has_clock(id: libc::clockid_t) -> bool {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel stores to one structure.
+    unsafe { libc::clock_gettime(id, &raw mut time) == 0 }
+}
+
 /// Raises this process's limit of open files to the maximum: it keeps some open for each thread.
 pub(crate) fn raise_file_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -19,6 +19,12 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
+    /// Returns a notice that the kernel has not sent.
+    #[cfg(test)]
+    pub(crate) fn of_nothing(tid: pid_t) -> Notice {
+        Notice { id: 0, tid, number: 0, ip: 0, args: [0; 6] }
+    }
+
     /// Returns the thread's registers, as far as the notice has them; the others are zero.
     pub(crate) fn registers(&self) -> Registers {
         let [rdi, rsi, rdx, r10, r8, r9] = self.args;

@@ -319,6 +319,41 @@ fn clocks_agree_by_vdso_and_system_call() {
 }
 
 #[test]
+fn a_wait_of_no_time_moves_a_frozen_clock() {
+    let own = std::env::current_exe().unwrap();
+    let test = "calls::inside_no_time";
+    let words = ["--freeze", own.to_str().unwrap(), "--exact", test, "--ignored"];
+    let done = warp(&words);
+    assert!(done.status.success(), "{}", done.err);
+    assert!(done.passed() < 0.001, "{}", done.err);
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time"]
+fn inside_no_time() {
+    let epoll = unsafe { libc::epoll_create1(0) };
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    let e = &raw mut event;
+    let none = null_mut();
+    let waits: [&dyn Fn() -> c_int; 5] = [
+        &|| unsafe { libc::nanosleep(&spec(0), null_mut()) },
+        &|| unsafe { libc::poll(null_mut(), 0, 0) },
+        &|| unsafe { libc::ppoll(null_mut(), 0, &spec(0), null()) },
+        &|| unsafe {
+            libc::select(0, none, none, none, &mut libc::timeval { tv_sec: 0, tv_usec: 0 })
+        },
+        &|| unsafe { libc::epoll_wait(epoll, e, 1, 0) },
+    ];
+    for wait in waits {
+        let start = Instant::now();
+        // As Ruby does: until the clock is past the end of a sleep of no time.
+        while Instant::now() == start {
+            assert_eq!(wait(), 0);
+        }
+    }
+}
+
+#[test]
 #[ignore = "another test runs it in virtual time, by `inside`"]
 fn inside_clocks() {
     let by_call = |clock: c_int| {

@@ -12,6 +12,7 @@
 mod calls;
 mod harness;
 mod inputs;
+mod native;
 mod signals;
 mod timers;
 mod trees;
