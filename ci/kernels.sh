@@ -77,7 +77,7 @@ boot() {
   local out=$folder/$1-$2cpus/$3
   [ ! -e "$out/release" ] || return 0
   rm -rf "$out" && mkdir -p "$out"
-  timeout 1200 nice -n 10 qemu-system-x86_64 -accel tcg,thread=single -icount shift=1,sleep=off \
+  timeout 3600 nice -n 10 qemu-system-x86_64 -accel tcg,thread=single -icount shift=1,sleep=off \
     -cpu max -smp "$2" -m 1024 -nodefaults -no-user-config -nographic -no-reboot \
     -kernel "$folder/images/$1" -initrd "$work/$3.cpio.gz" \
     -append 'console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off' \

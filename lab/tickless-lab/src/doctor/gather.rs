@@ -116,7 +116,12 @@ fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
         // Some checks need more kinds of events. Record those that the kernel has.
-        let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
+        let mut more = tracefs.having(&EXTRA_FOR_DOCTOR);
+        // What the slice timer of Linux 7.1 and later costs is found from who waits for a CPU.
+        if !tracefs.having(&["timer:hrtimer_rearm"]).is_empty() {
+            more.extend(tracefs.having(&["sched:sched_switch"]));
+        }
+        let options = Options { more, ..Options::default() };
         let recording = Recording::prepare(tracefs, &options, look.program.as_deref())?;
         recording.start()?;
         Ok(recording)

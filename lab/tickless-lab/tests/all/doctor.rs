@@ -426,6 +426,11 @@ fn a_recording_of_linux_7_2_is_judged_by_its_own_policy() {
     let writes = finding("rearm-writes", &facts);
     assert!(writes.how.contains("1501 device writes and 1148 timer interrupts"), "{writes:?}");
     assert!(writes.how.contains("is on: armed "), "{writes:?}");
+    facts.recorded = recorded(&sample_text("kernels/7.2-tool-late"));
+    let writes = finding("rearm-writes", &facts);
+    assert!(writes.how.contains("1317 device writes"), "{writes:?}");
+    assert!(writes.how.contains("without it 624 writes and 608 interrupts"), "{writes:?}");
+    facts.recorded = recorded(&sample_text("kernels/7.2-tool-rec"));
     let removals = finding("rearm-removals", &facts);
     assert!(removals.how.contains("1514 writes with the kernel's policy (linux-7.1)"));
     facts.recorded = recorded(&sample_text("kernels/7.2-ping00-other"));

@@ -4,8 +4,8 @@
 use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::{Facts, RecordedTimers};
 use crate::text::figure;
-use tickless_trace::read::{Event, Trace};
-use tickless_trace::replay::{Agreement, ReplayPolicy, Summary};
+use tickless_trace::read::{Event, Record, Trace};
+use tickless_trace::replay::{Agreement, Inference, ReplayPolicy, Summary, upgraded};
 
 pub const WRITES: Check = Check {
     name: "rearm-writes",
@@ -74,31 +74,27 @@ fn slice_timer(trace: &Trace) -> String {
     if Agreement::policy_of(trace) != ReplayPolicy::Linux71 {
         return String::new();
     }
-    let function = trace.names.find(ReplayPolicy::SLICE_FUNCTION);
-    // For each CPU, the expiry of its slice timer.
-    let mut slices = vec![None; usize::from(trace.cpus)];
-    let (mut armed, mut written, mut expired) = (0_u64, 0_u64, 0_u64);
-    for record in &trace.records {
-        let slice = &mut slices[record.cpu.index()];
-        match record.event {
-            Event::HrtimerStart { function: of, expires, .. } if Some(of) == function => {
-                armed += 1;
-                *slice = Some(expires);
-            }
-            Event::HrtimerExpireEntry { function: of, .. } if Some(of) == function => expired += 1,
-            Event::HrtimerRearm { next, .. } if *slice == Some(next) => written += 1,
-            _ => {}
-        }
+    let slice = trace.names.find(ReplayPolicy::SLICE_FUNCTION);
+    let is_slice = |record: &&Record| match record.event {
+        Event::HrtimerStart { function, .. } => Some(function) == slice,
+        _ => false,
+    };
+    let armed = trace.records.iter().filter(is_slice).count();
+    if armed == 0 {
+        return ". The scheduler's slice timer was not armed: it is off, or no task waited".into();
     }
-    match armed {
-        0 => {
-            ". The scheduler's slice timer was not armed: it is off, or no task waited".to_string()
-        }
-        _ => format!(
-            ". The scheduler's slice timer is on: armed {armed} times, {written} of the writes, \
-             {expired} expiries (off: echo NO_HRTICK > /sys/kernel/debug/sched/features)"
-        ),
-    }
+    let replayed = upgraded(trace, Inference::On).unwrap_or_default();
+    let without = replayed.iter().find(|result| !result.slice_timer);
+    let without = without.map_or_else(String::new, |result| {
+        format!(
+            ", without it {} writes and {} interrupts (replayed)",
+            result.device_writes, result.wakeups
+        )
+    });
+    format!(
+        ". The scheduler's slice timer is on: armed {armed} times{without} (off: echo NO_HRTICK > \
+         /sys/kernel/debug/sched/features)"
+    )
 }
 
 /// The limit from which writes for removed timers matter, in percent of all device writes.
