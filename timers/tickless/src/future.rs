@@ -81,31 +81,35 @@ use crate::platform::time_base::TimeBase;
 use crate::timers::Timers;
 use clock_sleep::Until;
 use labelled::Labelled;
-use source::make;
+use source::Here;
 use std::time::Duration;
 use tickless_core::time::Instant;
 
 /// Returns a future that completes when `after` has passed.
 pub fn sleep(after: Duration) -> Sleep {
-    make(|(timers, now, slack)| Sleep::new(timers, now + after, slack(after)))
+    let here = Here::new();
+    Sleep::new(here.handle(), here.now() + after, here.slack(after))
 }
 
 /// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If `deadline` has
 /// passed, the future is ready when first polled.
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    make(|(timers, now, slack)| Sleep::new(timers, deadline, slack(deadline - now)))
+    let here = Here::new();
+    Sleep::new(here.handle(), deadline, here.slack(deadline - here.now()))
 }
 
 /// Returns a future that completes when `after` has passed, or later by up to 13 % of `after`: for
 /// idle timeouts, which are often moved to a later time and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
-    make(|(timers, now, _)| CoarseSleep::new(timers, now + after))
+    let here = Here::new();
+    CoarseSleep::new(here.handle(), here.now() + after)
 }
 
 /// Returns an interval that ticks every `period`, starting one period from now. A period of zero
 /// counts as one nanosecond.
 pub fn interval(period: Duration) -> Interval {
-    make(|(timers, now, slack)| Interval::new(timers, now + period, period, slack(period)))
+    let here = Here::new();
+    Interval::new(here.handle(), here.now() + period, period, here.slack(period))
 }
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. As

@@ -126,32 +126,63 @@ impl Timers {
 /// What a future is made from: timers, the current time on their clock, and their default slack.
 type Parts<'a> = (Option<&'a Handle>, Instant, &'a dyn Fn(Duration) -> Ns);
 
-/// Calls `make` with the timers of the process, or with those of the caller's context if the
-/// program moves their clock.
-#[inline(always)]
-pub(super) fn make<T>(make: impl FnOnce(Parts<'_>) -> T) -> T {
+/// The timers of the process, or those of the caller's context if the program moves their clock.
+pub(super) struct Here {
     #[cfg(feature = "tokio-time")]
-    if let Some(timers) = moved() {
-        return make((timers.handle(), timers.now(), &|after| timers.slack(after)));
+    moved: Option<Current>,
+}
+
+impl Here {
+    #[inline(always)]
+    pub(super) fn new() -> Here {
+        Here {
+            #[cfg(feature = "tokio-time")]
+            moved: moved(),
+        }
     }
-    make((process::handle(), process::now(), &default_slack))
+
+    #[inline(always)]
+    pub(super) fn handle(&self) -> Option<&Handle> {
+        #[cfg(feature = "tokio-time")]
+        if let Some(moved) = &self.moved {
+            return moved.handle();
+        }
+        process::handle()
+    }
+
+    #[inline(always)]
+    pub(super) fn now(&self) -> Instant {
+        #[cfg(feature = "tokio-time")]
+        if let Some(moved) = &self.moved {
+            return moved.now();
+        }
+        process::now()
+    }
+
+    #[inline(always)]
+    pub(super) fn slack(&self, after: Duration) -> Ns {
+        #[cfg(feature = "tokio-time")]
+        if let Some(moved) = &self.moved {
+            return moved.slack(after);
+        }
+        default_slack(after)
+    }
 }
 
 /// Returns the current time on the clock that the futures of this module use: that of the process's
 /// timers, or the caller's, if the program moves it.
 pub fn now() -> Instant {
-    #[cfg(feature = "tokio-time")]
-    if let Some(timers) = moved() {
-        return timers.now();
-    }
-    process::now()
+    Here::new().now()
 }
 
 impl TimerSource {
     /// Calls `make` with what a future needs: a handle, the time, and the default slack.
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
         match &self.source {
-            Source::Process => self::make(make),
+            Source::Process => {
+                let here = Here::new();
+                make((here.handle(), here.now(), &|after| here.slack(after)))
+            }
             Source::Own(timers) => timers.make(make),
             #[cfg(feature = "tokio-time")]
             Source::Context => {

@@ -13,6 +13,7 @@ pub trait Runtime: fmt::Debug + Send + Sync {
 
     /// Returns the deadline that the runtime has reached while it fires timers on a virtual clock,
     /// which can be before the present. Otherwise [`Ns::NEVER`].
+    #[cfg(feature = "tokio-time")]
     fn reached(&self) -> Ns;
 
     /// Returns whether the runtime has shut down: nothing fires timers any more.
