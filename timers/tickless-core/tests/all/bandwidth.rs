@@ -1,6 +1,6 @@
 //! Bandwidth groups account for every unit, and no member waits forever (P6).
 
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -118,7 +118,7 @@ impl Twin {
 
 /// A group and its twin, with the random history that both run.
 struct Pair {
-    random: Random,
+    random: Rng,
     group: Group,
     permits: Permits<AtomicU64>,
     twin: Twin,
@@ -131,7 +131,7 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64) -> Pair {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let quota = 1 + random.below(300);
         let batch = 1 + random.below(4) as u32;
         let settings = Settings {

@@ -7,7 +7,7 @@
 //! Method: random armings of one timer, of every kind; then time advances from event to event.
 
 use crate::support::TestPlatform;
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use crate::support::scene::{HERE, Scene};
 use crate::support::timers::{AnyTimer, Family};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const DISTANCES: [u64; 12] = [
 ];
 const SEEDS: u64 = if cfg!(miri) { 20 } else { 1_500 };
 
-fn distance(random: &mut Random) -> Ns {
+fn distance(random: &mut Rng) -> Ns {
     let around = random.pick(&DISTANCES);
     Ns(if random.one_in(2) { around } else { random.below(around + 1) })
 }
@@ -49,7 +49,7 @@ struct Armed {
 }
 
 impl Armed {
-    fn random(random: &mut Random, now: Ns) -> Armed {
+    fn random(random: &mut Rng, now: Ns) -> Armed {
         let soft = if random.one_in(3) { Ns::NEVER } else { now.after(distance(random)) };
         let hard = if random.one_in(2) { soft } else { soft.after(distance(random)) };
         Armed { now, window: Window::new(soft, hard) }
@@ -99,7 +99,7 @@ fn check_expiry<T>(
 #[test]
 fn timers_of_bases_are_shortened_from_never() {
     with_seeds(SEEDS, |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let tick = random.pick(&TICKS);
         let (push_out, coarse) = random.pick(&[
             (PushOut::Lazy, CoarseExpiry::WithBucket),
@@ -162,7 +162,7 @@ fn check_bases(scene: &Scene, timer: &AnyTimer, coarse: CoarseExpiry, armed: Arm
 #[test]
 fn local_timers_are_shortened_from_never() {
     with_seeds(SEEDS, |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let tick = random.pick(&TICKS);
         let of_tick = Tick::new(Duration::from_nanos(tick)).expect("a tick");
         let push_out = random.pick(&[PushOut::Lazy, PushOut::Eager]);
@@ -204,7 +204,7 @@ fn local_timers_are_shortened_from_never() {
 #[test]
 fn classes_of_fixed_timeouts_are_shortened_from_never() {
     with_seeds(SEEDS, |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let now = Ns(END.0 - distance(&mut random).0);
         let begin = if random.one_in(2) { now } else { Ns::ZERO };
         let mut timers = FixedTimeouts::new(Clock::manual(begin.into()));

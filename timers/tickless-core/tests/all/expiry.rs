@@ -2,7 +2,7 @@
 
 use crate::support::history::{Plan, run};
 use crate::support::on;
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{Family, exactly};
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ fn scene() -> Scene {
 #[test]
 fn histories_fire_crowds_in_order() {
     with_seeds(if cfg!(miri) { 3 } else { 500 }, |seed| {
-        let plan = Plan::random(&mut Random::new(seed));
+        let plan = Plan::random(&mut Rng::new(seed));
         run(
             Plan { starts: 8, timers: 10 + 3 * plan.timers, cpus: 1 + plan.cpus % 2, ..plan },
             seed,

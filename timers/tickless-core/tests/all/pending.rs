@@ -1,6 +1,6 @@
 //! Walks over pending timers, their numbers on each level, and the lateness of fired ones.
 
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use crate::support::scene::{HERE, START, Scene};
 use crate::support::timers::Family;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ fn settings() -> Settings {
 #[test]
 fn a_walk_visits_each_timer_once() {
     with_seeds(if cfg!(miri) { 2 } else { 200 }, |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let scene = Scene::new(settings(), 1);
         let timers: Vec<_> =
             (0..60).map(|task| scene.timer(random.pick(&Family::BOTH), task)).collect();

@@ -1,6 +1,6 @@
 //! P1, P2, P3: forwarding yields exactly initial + N x period after any delays.
 
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use tickless_core::periodic::forward;
 use tickless_core::time::{Ns, Window};
 
@@ -8,7 +8,7 @@ use tickless_core::time::{Ns, Window};
 #[test]
 fn expiries_do_not_drift_over_a_billion_periods() {
     with_seeds(if cfg!(miri) { 2 } else { 20 }, |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         // A billion periods of less than 18 s are within the range.
         let (period, slack) = (1 + random.below(17_000_000_000), random.below(1_000_000));
         let initial = 1 + random.below(1 << 40);

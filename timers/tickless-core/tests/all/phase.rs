@@ -1,6 +1,6 @@
 //! Phases: timers of one period are spread evenly after any arrivals and departures (P2, P4, P5).
 
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tickless_core::phase::{PERIOD_MAX, Phase, PhaseError, PhaseSlot, Phases};
@@ -82,7 +82,7 @@ fn histories_match_a_naive_twin() {
     let turn = |slot: &PhaseSlot| slot.phase().0 << 2;
     with_seeds(if cfg!(miri) { 2 } else { 200 }, |seed| {
         let history = || {
-            let mut random = Random::new(seed);
+            let mut random = Rng::new(seed);
             let (mut phases, mut twin, mut slots) = (Phases::new(), Twin::default(), Vec::new());
             let arrivals = random.pick(&[2, 3, 8]);
             for _ in 0..if cfg!(miri) { 40 } else { 300 } {
@@ -135,7 +135,7 @@ fn departures_leave_phases_no_worse_than_random() {
     for (keep, stay) in [(20, 10), (400, 40), (400, 200)] {
         with_seeds(if cfg!(miri) { 1 } else { 10 }, |seed| {
             let mean = |policy: fn(u64) -> Phase| {
-                let mut random = Random::new(seed);
+                let mut random = Rng::new(seed);
                 let (mut phases, mut slots) = (Phases::new(), Vec::<PhaseSlot>::new());
                 let (mut filling, mut sum) = (true, 0.0);
                 for _ in 0..steps {
@@ -196,7 +196,7 @@ fn periods_do_not_disturb_each_other() {
 #[test]
 fn the_first_expiry_is_on_the_series() {
     with_seeds(if cfg!(miri) { 20 } else { 20_000 }, |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let period = Ns((random.next() >> 1 >> random.below(60)).max(1));
         let wanted = Ns(random.below(period.0));
         let slot = Phases::new().take(period, Phase::Fixed(wanted.to_duration())).unwrap();

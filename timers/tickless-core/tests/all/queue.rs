@@ -1,6 +1,6 @@
 //! W6 on the precise queue: random histories against a sorted list.
 
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use std::ptr::NonNull;
 use tickless_core::link::{QueueLink, QueueRef};
 use tickless_core::queues::tree::Queue;
@@ -77,7 +77,7 @@ struct Mix {
 }
 
 impl Mix {
-    fn draw(random: &mut Random) -> Mix {
+    fn draw(random: &mut Rng) -> Mix {
         let small = cfg!(miri);
         Mix {
             timers: if small {
@@ -94,7 +94,7 @@ impl Mix {
         }
     }
 
-    fn time(&self, random: &mut Random) -> u64 {
+    fn time(&self, random: &mut Rng) -> u64 {
         match random.below(40) {
             0 => 0,
             1 => u64::MAX,
@@ -102,7 +102,7 @@ impl Mix {
         }
     }
 
-    fn window(&self, random: &mut Random) -> Window {
+    fn window(&self, random: &mut Rng) -> Window {
         let soft = self.time(random);
         let hard = match random.below(30) {
             0 => soft.saturating_sub(1),
@@ -120,7 +120,7 @@ fn queue_histories_match_a_sorted_list() {
 }
 
 fn history(seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = Rng::new(seed);
     let mix = Mix::draw(&mut random);
     let timers = Timers::new(mix.timers as usize);
     let (mut queue, mut twin) = (Queue::new(), Twin::default());

@@ -2,7 +2,7 @@
 
 use crate::support::history::{Interference, Outcome, Plan, run};
 use crate::support::on;
-use crate::support::random::{Random, is_replay, with_seeds};
+use crate::support::random::{Rng, given_seed, with_seeds};
 use crate::support::scene::{HERE, Scene, ms};
 use crate::support::timers::{Family, exactly};
 use tickless_core::bases::{BaseCounts, Options, Settings, WheelEvents};
@@ -13,7 +13,7 @@ use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 fn histories_keep_the_devices_right() {
     let total = std::cell::Cell::new(Outcome::default());
     with_seeds(if cfg!(miri) { 4 } else { 1_500 }, |seed| {
-        let plan = Plan::random(&mut Random::new(seed));
+        let plan = Plan::random(&mut Rng::new(seed));
         total.set(total.get().plus(run(plan, seed)));
     });
     // Each kind of event must have occurred.
@@ -22,7 +22,7 @@ fn histories_keep_the_devices_right() {
     let DeviceCounts { writes, events, spurious, forced, hangs, .. } = device;
     let seen = [armed, rearmed, cancelled, fired, migrated, writes, events, spurious];
     let rare = [forced, hangs];
-    if !is_replay() && !cfg!(miri) {
+    if given_seed().is_none() && !cfg!(miri) {
         assert!(seen.iter().all(|&count| count > 5_000), "{counts:?} {device:?}");
         assert!(rare.iter().all(|&count| count > 100), "{device:?}");
     }
@@ -35,7 +35,7 @@ fn policies_trade_writes_for_wakeups() {
     for policy in [Policy::Eager, Policy::RestartAware, Policy::Lazy] {
         let total = std::cell::Cell::new(Outcome::default());
         with_seeds(if cfg!(miri) { 2 } else { 300 }, |seed| {
-            let plan = Plan::random(&mut Random::new(seed));
+            let plan = Plan::random(&mut Rng::new(seed));
             let limits = Limits::NONE;
             let wheel = WheelEvents::Device;
             let settings = Settings { policy, limits, wheel, ..plan.settings };
@@ -45,7 +45,7 @@ fn policies_trade_writes_for_wakeups() {
         let DeviceCounts { writes, events, spurious, .. } = total.get().device;
         costs.push((writes, events, spurious));
     }
-    if !is_replay() && !cfg!(miri) {
+    if given_seed().is_none() && !cfg!(miri) {
         let (eager, lazy) = (costs[0], costs[2]);
         assert!(costs.is_sorted_by(|more, less| more.0 > less.0), "writes: {costs:?}");
         assert!(costs.is_sorted_by(|less, more| less.1 <= more.1), "wakeups: {costs:?}");

@@ -30,10 +30,10 @@ pub fn explore(depth: Depth, model: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(few, config).run(move || model());
 }
 
+#[expect(clippy::expect_used, reason = "a test fails by panicking")]
 fn seed() -> u64 {
     let seed = env::var("TICKLESS_SEED").ok();
-    let seed = seed.and_then(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok());
-    seed.unwrap_or(0x7169_636b)
+    seed.map_or(0x7169_636b, |text| text.parse().expect("TICKLESS_SEED is a decimal number"))
 }
 
 pub struct CheckedWord(AtomicU64);

@@ -36,8 +36,14 @@ impl VirtualTime {
 
     /// Like [`shuffled_with_seed`](VirtualTime::shuffled_with_seed), with the seed in the
     /// environment variable `TICKLESS_SEED`, or with a new seed each time if that is not set.
+    ///
+    /// # Panics
+    /// If the variable is set to something else than a decimal number of 64 bits.
+    #[expect(clippy::panic, reason = "another order than the requested one would mislead")]
     pub fn shuffled() -> VirtualTime {
-        let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
+        let given = std::env::var("TICKLESS_SEED").ok().map(|text| {
+            text.parse().unwrap_or_else(|_| panic!("TICKLESS_SEED is {text:?}, not a number"))
+        });
         let by_time = || {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
             // Users type the seed, and 32 bits are easier to type than 64.

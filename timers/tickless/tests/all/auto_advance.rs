@@ -317,6 +317,9 @@ fn a_failure_prints_its_seed() {
     assert!(!output.status.success());
     assert_eq!(stderr.matches("TICKLESS_SEED=4711").count(), 1, "{stderr}");
     assert!(stderr.contains("on purpose, with Some(4711)"), "{stderr}");
+    let output = child.env("TICKLESS_SEED", "0x12").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("TICKLESS_SEED is \"0x12\", not a number"), "{stderr}");
 }
 
 #[test]

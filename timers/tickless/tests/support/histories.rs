@@ -38,6 +38,14 @@ impl Rng {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
     /// Returns a number of any magnitude up to `bits` bits: short timeouts are as likely as long.
     pub fn of_any_size(&mut self, bits: u64) -> u64 {
         let bits = self.below(bits) + 1;
@@ -48,14 +56,56 @@ impl Rng {
 /// Returns the seed of a test. It is fixed, so only changes of the code decide whether tests pass.
 /// `TICKLESS_RUN`, set to any text, chooses another seed for every test; `TICKLESS_SEED` sets it.
 pub fn seed(file: &str, test: &str) -> u64 {
-    let run = std::env::var("TICKLESS_RUN").unwrap_or_default();
-    let of_run = [file, test, &run].concat();
-    let of_run = of_run.bytes().fold(0, |seed, byte| Rng::new(seed ^ u64::from(byte)).next());
-    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or(of_run);
+    let seed = given_seed().unwrap_or_else(|| mixed([file, test]));
     let package = env!("CARGO_PKG_NAME");
     println!("replay: TICKLESS_SEED={seed} cargo test -p {package} {test}");
     seed
+}
+
+/// Returns the decimal number in `TICKLESS_SEED`, which selects one history.
+pub fn given_seed() -> Option<u64> {
+    let text = std::env::var("TICKLESS_SEED").ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("TICKLESS_SEED is {text:?}, not a number")))
+}
+
+/// Mixes the names of a test and `TICKLESS_RUN` to a seed.
+fn mixed(names: [&str; 2]) -> u64 {
+    let run = std::env::var("TICKLESS_RUN").unwrap_or_default();
+    let bytes = names.into_iter().chain([run.as_str()]).flat_map(str::bytes);
+    bytes.fold(0, |seed, byte| Rng::new(seed ^ u64::from(byte)).next())
+}
+
+/// Runs a test with `count` seeds, or more for `TICKLESS_SECONDS`, or the one in `TICKLESS_SEED`.
+pub fn with_seeds<F: Fn(u64)>(count: u64, test: F) {
+    if let Some(seed) = given_seed() {
+        return test(seed);
+    }
+    let mut seeds = Rng::new(mixed(["", ""]));
+    let end = end_after(Duration::ZERO);
+    for _ in (0..u64::MAX).take_while(|&number| number < count || Instant::now() < end) {
+        let seed = seeds.next();
+        let replay = Replay { seed, test: std::any::type_name::<F>() };
+        test(seed);
+        std::mem::forget(replay);
+    }
+}
+
+/// Dropped when a test fails: prints how to replay it.
+struct Replay {
+    seed: u64,
+    /// The closure's name: `binary::test::{{closure}}`.
+    test: &'static str,
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        let (binary, test) = self.test.split_once("::").unwrap_or_default();
+        let test = test.trim_end_matches("::{{closure}}");
+        let (seed, package) = (self.seed, env!("CARGO_PKG_NAME"));
+        eprintln!(
+            "again: TICKLESS_SEED={seed} cargo test -p {package} --test {binary} -- --exact {test}"
+        );
+    }
 }
 
 /// Returns when a random history ends: after `TICKLESS_SECONDS`, or after the given time.

@@ -1,7 +1,7 @@
 //! Fixed timeouts: random histories against a list, classes that change while timers are pending.
 
 use super::ms;
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use std::time::Duration;
 use tickless_core::local::{Class, Clock, FixedKey, FixedTimeouts, LocalError};
 use tickless_core::time::Instant;
@@ -116,7 +116,7 @@ impl TwinClass {
 }
 
 struct History {
-    random: Random,
+    random: Rng,
     classes: Vec<TwinClass>,
     /// By timer: its key, its class's number, and when it was started.
     timers: Vec<Option<(FixedKey, usize, Option<Instant>)>>,
@@ -130,7 +130,7 @@ const TIMERS: usize = 30;
 fn fixed_histories_match_a_list() {
     with_seeds(if cfg!(miri) { 2 } else { 1_500 }, |seed| {
         let mut timeouts = FixedTimeouts::new(Clock::manual(ms(5)));
-        let (random, timers) = (Random::new(seed), vec![None; TIMERS]);
+        let (random, timers) = (Rng::new(seed), vec![None; TIMERS]);
         let mut history = History { random, classes: Vec::new(), timers };
         for _ in 0..if cfg!(miri) { 40 } else { 200 } {
             match history.random.below(5) {

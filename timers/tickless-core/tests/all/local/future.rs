@@ -1,6 +1,6 @@
 //! Futures of one thread.
 
-use crate::support::random::Random;
+use crate::support::random::Rng;
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::mem::ManuallyDrop;
@@ -290,7 +290,7 @@ struct Sleeper {
 }
 
 fn history(all_precise: bool) {
-    let mut rng = Random::new(7);
+    let mut rng = Rng::new(7);
     let (sleeps, timers, _) = start();
     let mut tasks: Vec<Sleeper> = Vec::new();
     let steps = if cfg!(miri) { 300 } else { 30_000 };

@@ -1,7 +1,7 @@
-//! Random histories of local timers and a naive twin. `ci/local.sh` runs 100 million operations.
+//! Rng histories of local timers and a naive twin. `ci/local.sh` runs 100 million operations.
 
 use super::twin::Twin;
-use crate::support::random::{Random, with_seeds};
+use crate::support::random::{Rng, with_seeds};
 use crate::support::timers::Family;
 use std::env;
 use tickless_core::local::{Clock, Key, LocalError, LocalTimers};
@@ -10,7 +10,7 @@ use tickless_core::time::{Ns, Tick, Window};
 
 struct History {
     twin: Twin,
-    random: Random,
+    random: Rng,
     keys: Vec<Option<Key>>,
     removed: Vec<Key>,
     operations: u64,
@@ -30,7 +30,7 @@ fn histories() -> u64 {
 fn local_histories_match_a_list() {
     let operations = std::cell::Cell::new(0);
     with_seeds(histories(), |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let tick = Ns(random.pick(&[1_000, 1_000_000, 1_000_000, 999_983, 1_000_000_000]));
         let push_out = random.pick(&[PushOut::Lazy, PushOut::Eager]);
         let start = Ns(random.pick(&[0, 1_000_000_000, 49 * 86_400_000_000_000, 1 << 62]));
@@ -263,7 +263,7 @@ impl History {
 }
 
 /// Returns a distance near the reach of a level.
-fn boundary(random: &mut Random, tick: u64) -> u64 {
+fn boundary(random: &mut Rng, tick: u64) -> u64 {
     let reach = random.pick(&crate::support::REACHES) * tick;
     reach.saturating_add(random.below(6 * tick)).saturating_sub(3 * tick)
 }

@@ -1,10 +1,10 @@
-//! Random histories: bases and their twin perform the same operations.
+//! Rng histories: bases and their twin perform the same operations.
 //!
 //! Callbacks operate on any timer from any CPU, and before a lock is taken an operation of another
 //! CPU may happen. After every operation the results and states of the bases and the twin must
 //! agree; after every write of a word no active timer may look idle (R10).
 
-use super::random::{Random, is_replay};
+use super::random::{Rng, given_seed};
 use super::rules::{Operation, Snapshot, check_operation, check_standing};
 use super::timers::{AnyTimer, Family};
 use super::twin::{PushedOut, Twin};
@@ -40,7 +40,7 @@ pub enum Interference {
 }
 
 impl Plan {
-    pub fn random(random: &mut Random) -> Plan {
+    pub fn random(random: &mut Rng) -> Plan {
         let limits = Limits {
             min_delta: random.pick(&[Ns::ZERO, Ns::from_us(1), Ns::from_us(50), Ns::from_ms(2)]),
             max_delta: random.pick(&[Ns::NEVER, Ns::NEVER, Ns::from_ms(10), Ns::from_secs(2)]),
@@ -74,7 +74,7 @@ pub struct History {
     bases: Arc<Bases<TestPlatform>>,
     timers: RefCell<Vec<Rc<AnyTimer>>>,
     twin: RefCell<Twin>,
-    random: RefCell<Random>,
+    random: RefCell<Rng>,
     /// Times for which several timers are armed.
     popular: Cell<[u64; 4]>,
     /// The running operations, the innermost last.
@@ -123,7 +123,7 @@ impl Outcome {
 }
 
 pub fn run(plan: Plan, seed: u64) -> Outcome {
-    let mut random = Random::new(seed);
+    let mut random = Rng::new(seed);
     let start = Ns(random.pick(&[0, 1, 1_000_000_000, 1 << 40]));
     let bases = Arc::new(Bases::new(TestPlatform::new(plan.cpus, start), plan.cpus, plan.settings));
     let families: Vec<_> = (0..plan.timers).map(|_| random.pick(&Family::BOTH)).collect();
@@ -141,7 +141,7 @@ pub fn run(plan: Plan, seed: u64) -> Outcome {
         interrupted: Cell::new(0),
         locks: Cell::new(0),
         open: Cell::new(false),
-        is_replay: is_replay(),
+        is_replay: given_seed().is_some(),
     });
     history.log(|| format!("{plan:?}"));
     let of_watch = Rc::clone(&history);

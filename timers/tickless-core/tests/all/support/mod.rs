@@ -6,6 +6,7 @@
 //! and after every write of a word, where another CPU's operation may take effect.
 
 pub mod history;
+#[path = "../../../../tickless/tests/support/histories.rs"]
 pub mod random;
 pub mod rules;
 pub mod scene;
