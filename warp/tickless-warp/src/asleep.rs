@@ -458,8 +458,10 @@ mod tests {
     }
 
     fn seeded() -> ProptestConfig {
-        let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0));
+        let seed = match std::env::var("TICKLESS_SEED") {
+            Ok(text) => text.parse().expect("TICKLESS_SEED is a decimal number"),
+            Err(_) => RandomState::new().hash_one(0),
+        };
         println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-warp --lib asleep::");
         let rng_seed = RngSeed::Fixed(seed);
         ProptestConfig { failure_persistence: None, rng_seed, cases: 1_500, ..Default::default() }

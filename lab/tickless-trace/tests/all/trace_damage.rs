@@ -278,7 +278,10 @@ fn extreme() -> impl Strategy<Value = u64> {
 
 /// A random configuration, or that of `TICKLESS_SEED`, which a failure shows.
 pub fn seeded(test: &str, cases: u32) -> ProptestConfig {
-    let given = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let given = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
+    };
     let seed = given("TICKLESS_SEED").unwrap_or_else(|| RandomState::new().hash_one(test));
     println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all {test}::");
     let cases = given("PROPTEST_CASES").map_or(cases, |cases| cases as u32);

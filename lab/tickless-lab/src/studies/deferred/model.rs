@@ -161,10 +161,10 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     }));
     for task in 0..left.get() {
         let bound = (case.binding == Binding::PerCpu).then_some(CpuId(task));
-        let (kernel2, latencies, left) =
+        let (task_kernel, latencies, left) =
             (Rc::clone(&kernel), Rc::clone(&latencies), Rc::clone(&left));
         kernel.spawn(&mut machine, Class::Fifo(90), bound, move || {
-            measure(&kernel2, case, &latencies);
+            measure(&task_kernel, case, &latencies);
             left.set(left.get() - 1);
             if left.get() == 0 {
                 engine::stop();
@@ -225,14 +225,14 @@ fn expire_now_and_then(
             CallbackResult::Restart(Window::at(at))
         });
         let timer = OwnedTimer::<Sim, WheelLink<SimWord>>::new(kernel.bases(), callback);
-        let kernel2 = Rc::clone(kernel);
+        let task_kernel = Rc::clone(kernel);
         kernel.spawn(machine, Class::Fair, Some(CpuId(cpu)), move || {
             let now = platform::now();
             let first = now.after(Ns::from_ms(1));
             let _ = timer.start(Window::at(first), now, Options::default());
             // The task only keeps the timer alive.
             loop {
-                kernel2.block();
+                task_kernel.block();
             }
         })?;
     }

@@ -37,7 +37,10 @@ use tickless_machine::machines;
 #[test]
 fn histories_keep_the_contract() {
     let spec = machines::named("haswell-ex-4s").unwrap().unwrap();
-    let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    let number = |name| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
+    };
     if let Some(seed) = number("TICKLESS_SEED") {
         let one = history(&spec, seed).unwrap_or_else(|broken| panic!("{broken}"));
         return println!("{one:?}");
