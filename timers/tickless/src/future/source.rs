@@ -201,8 +201,7 @@ impl Timers {
 
     #[inline(always)]
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
-        let is_virtual = self.shared.is_virtual();
-        let slack = |after| if is_virtual { Ns::ZERO } else { default_slack(after) };
+        let slack = |after| if self.shared.is_virtual() { Ns::ZERO } else { default_slack(after) };
         make((Some(&self.shared), self.now(), &slack))
     }
 }

@@ -207,9 +207,15 @@ impl Shared {
         }
     }
 
+    #[inline]
     pub(crate) fn is_virtual(&self) -> bool {
-        self.is_virtual
-            || self.bases.platform().clock.runtime().is_some_and(|runtime| runtime.is_virtual())
+        // Only the clocks of tokio's runtimes become virtual.
+        let may_become = cfg!(feature = "tokio-time");
+        self.is_virtual || may_become && self.has_virtual_runtime()
+    }
+
+    fn has_virtual_runtime(&self) -> bool {
+        self.bases.platform().clock.runtime().is_some_and(|runtime| runtime.is_virtual())
     }
 
     pub(crate) fn has_drivers(&self) -> bool {
