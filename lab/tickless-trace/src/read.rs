@@ -7,7 +7,8 @@
 //!   [`Trace::problems`], with its first line. Only a file without any timer event is an error.
 //! - A number that was perhaps cut off is not used. A field that the kernel did not print has a
 //!   value that means "not printed".
-//! - No input causes a panic. A trace takes 56 bytes of memory per event, plus the longest line.
+//! - No input causes a panic. A trace takes 56 bytes of memory per event, plus the longest line, or
+//!   while a `trace.dat` is read, the whole file.
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU recorded them.
 //!
