@@ -1,8 +1,8 @@
 //! Follows who waits for each CPU, to find when a scheduler with slice timers starts them.
 //!
-//! This is what Linux does with tasks of equal weight (`kernel/sched/fair.c`: `place_entity`,
-//! `entity_eligible`, `update_deadline` since 6.6, delayed dequeueing since 6.12,
-//! `hrtick_start_fair` of 7.2):
+//! This follows how Linux chooses among tasks of equal weight (eligibility and lag since 6.6,
+//! delayed dequeueing since 6.12, the slice timer of 7.2), as its documentation describes it and
+//! recordings show it:
 //! - A task's virtual time is the time that it has run. Its lag is the mean of its queue minus its
 //!   virtual time, at most a slice. A task that is woken, or moves, has the lag that it left with.
 //! - A task that blocks with a negative lag stays in its queue until its lag is zero or a task that
