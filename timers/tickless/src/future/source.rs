@@ -106,9 +106,9 @@ impl Timers {
     ///
     /// Where the program moves the caller's clock, returns timers on that clock instead (feature
     /// `tokio-time`): those of the tokio runtime that the caller is in, if its clock was paused, or
-    /// those of the [`VirtualTime`] that the thread has [entered](VirtualTime::enter). The
-    /// runtime's timers run their callbacks on the runtime's thread, and none after its end. For
-    /// real time in such a test, start a separate set.
+    /// those of the [`VirtualTime`] that the thread has entered. The runtime's timers run their
+    /// callbacks on the runtime's thread, and none after its end. For real time in such a test,
+    /// start a separate set.
     ///
     /// # Errors
     ///
