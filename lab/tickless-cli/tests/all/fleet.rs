@@ -18,7 +18,9 @@ fn a_summary_names_the_machine_that_differs() {
     let csv = prints(&format!("{fleet} --format csv"));
     assert_eq!(csv.lines().count(), 5);
     let nginx = csv.lines().find(|line| line.contains("nginx")).unwrap();
-    assert_eq!(nginx.split(',').nth(7).unwrap().split('.').next(), Some("40"), "{nginx}");
+    let columns: Vec<&str> = nginx.split(',').collect();
+    // Device writes a second as recorded, and under lazy: 40 % fewer.
+    assert!(columns[3].starts_with("482.") && columns[7].starts_with("289."), "{nginx}");
     assert!(csv.lines().last().unwrap().contains("fleet-bad.txt"), "{csv}");
     let _ = tickless("fleet fleet-bad.txt").exits(1, &[]);
 }
