@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# posixtestsuite 1.5.2 of Debian (1.5.2-8): contains no test of the Open POSIX suite, only a log of a run.
+# posixtestsuite 1.5.2 of Debian (1.5.2-8): contains no test of the Open POSIX suite, only a log of
+# a run.
 # Guessed before the run: the suite, compiled or as source.
 . "$(dirname "$0")/lib.sh"
 debian posixtestsuite=1.5.2-8

@@ -8,11 +8,11 @@ data=$(cd "$(dirname "$0")/../lab/tickless-trace/tests/data" && pwd)
 debian trace-cmd=3.1.6-1 libtracefs1=1.6.4-1 libtraceevent1=1:1.7.1-1 \
   libtraceevent1-plugin=1:1.7.1-1
 zcat "$data/version-7-zlib.dat.gz" >"$work/zlib.dat"
-{
-  echo "linked with: $(ldd "$(command -v trace-cmd)" | grep -oE 'lib(z|zstd)\.so' | sort -u | xargs)"
-  echo "zstd: $(trace-cmd report "$data/version-7-zstd.dat" 2>/dev/null | grep -c timer_start:) armings"
-  echo "zlib: $(trace-cmd report "$work/zlib.dat" 2>&1 | head -n 1)" || true
-} >"$work/seen"
+libraries=$(ldd "$(command -v trace-cmd)" | grep -oE 'lib(z|zstd)\.so' | sort -u | xargs)
+armings=$(trace-cmd report "$data/version-7-zstd.dat" 2>/dev/null | grep -c timer_start:)
+refusal=$(trace-cmd report "$work/zlib.dat" 2>&1 | head -n 1) || true
+printf 'linked with: %s\nzstd: %s armings\nzlib: %s\n' "$libraries" "$armings" "$refusal" \
+  >"$work/seen"
 seen <<'SEEN'
 linked with: libzstd.so
 zstd: 165 armings
