@@ -159,8 +159,17 @@ impl Limiter {
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.try_take(permits) {
             Take::Taken => Ok(()),
-            Take::Refused => Err(refusal(permits, self.controller.most())),
+            Take::Refused => Err(self.refusal(permits)),
             Take::AskGroup => self.ask_group(permits),
+        }
+    }
+
+    /// Returns why permits cannot be taken, found without the lock. Checks the caller's clock: the
+    /// inlined attempt of `try_acquire` does not, until a clock that the program moves was seen.
+    fn refusal(&self, permits: u64) -> AcquireError {
+        match check_clock(self.controller.timers()) {
+            Ok(()) => refusal(permits, self.controller.most()),
+            Err(error) => error,
         }
     }
 

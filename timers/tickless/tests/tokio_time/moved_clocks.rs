@@ -3,6 +3,7 @@
 
 use crate::{HOUR, ms, paused};
 use std::future::{Future, pending};
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
@@ -151,6 +152,27 @@ fn limiters_of_another_clock_refuse_the_caller() {
     std::thread::sleep(ms(2));
     real.0.try_acquire(1).unwrap();
     real.1.try_acquire(&1, 1).unwrap();
+}
+
+/// Nothing of the library has noticed the paused clock yet when the limiter is asked. Method: a
+/// process of its own, in which no other test has.
+#[test]
+fn a_limiter_refuses_its_first_caller_on_a_paused_clock() {
+    const ALONE: &str = "TICKLESS_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "moved_clocks::a_limiter_refuses_its_first_caller_on_a_paused_clock";
+        let mut test = Command::new(std::env::current_exe().unwrap());
+        assert!(test.args(["--exact", name]).env(ALONE, "").status().unwrap().success());
+        return;
+    }
+    let limiter = Timers::process().unwrap().limiter(1, HOUR).start().unwrap();
+    limiter.try_acquire(1).unwrap();
+    // This call takes no lock: it finds that no permits are left.
+    assert_eq!(limiter.try_acquire(1), Err(AcquireError::Empty));
+    paused(async {
+        tokio::time::advance(2 * HOUR).await;
+        assert_eq!(limiter.try_acquire(1), Err(AcquireError::OtherClock));
+    });
 }
 
 /// CPU time is real, whatever the caller's clock is.
