@@ -79,14 +79,10 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$runner
 timeout 900 cargo test --locked -q --target "$target" \
   "${no_std[@]}" --lib --tests -- \
   --skip histories --skip policies_trade
-# The library, with its futures and `tokio_time`. Skips five tests that start the test program again
-# as a child, which would run without the emulator; and two whose sleeps end before the emulated
-# program has polled them.
-timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
+# The library, with its futures and `tokio_time`. Tests that start their own program again do so
+# under the emulator. Skips two tests whose sleeps end before the emulated program has polled them.
+TICKLESS_TEST_RUNNER=$runner timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
   --features tokio-test-util --test all --test tokio_time -- \
-  --skip a_failure_prints_its_seed \
-  --skip a_program_ends_with_timers_in_statics --skip timers_are_kept_when_calls_are_refused \
-  --skip a_drop_that_would_never_end_aborts --skip a_limit_on_threads_is_an_error \
   --skip the_last_drop_
 # Random histories of futures and of contended locks, a minute in all: with the atomic instructions
 # of Armv8.1, and with the load-exclusive loops of Armv8.0. On one CPU threads take turns, so this

@@ -2,15 +2,15 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
 pub mod any_timer;
+pub mod child;
 pub mod histories;
 pub mod rig;
 pub mod sleeps;
 pub mod woken;
 
 pub use any_timer::AnyTimer;
+pub use child::child_test;
 pub use histories::{PATIENCE, Rng, seed, wait_until};
-use std::ffi::OsStr;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,14 +50,6 @@ pub fn shared_count() -> (Arc<AtomicU64>, Arc<AtomicU64>) {
 pub fn shared_flag() -> (Arc<AtomicBool>, Arc<AtomicBool>) {
     let flag = Arc::<AtomicBool>::default();
     (Arc::clone(&flag), flag)
-}
-
-/// Returns a command that runs one test of this binary in a child process, with a variable that
-/// selects the child's task.
-pub fn child_test(test: &str, variable: &str, task: impl AsRef<OsStr>) -> Command {
-    let mut child = Command::new(std::env::current_exe().expect("a path"));
-    child.args(["--exact", test, "--nocapture"]).env(variable, task);
-    child
 }
 
 /// A shared place for a value that is set later, or taken: mostly a timer that callbacks find.

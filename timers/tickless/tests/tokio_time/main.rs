@@ -7,6 +7,8 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
 #![allow(clippy::duplicate_mod, clippy::panic)]
 
+#[path = "../support/child.rs"]
+mod child;
 mod moved_clocks;
 mod process_timers;
 mod program;

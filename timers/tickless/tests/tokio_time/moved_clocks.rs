@@ -1,9 +1,9 @@
 //! Timers, futures and limiters of the process where the program moves the clock: in a runtime
 //! whose clock is paused, and on a virtual clock that the thread has entered.
 
+use crate::child::child_test;
 use crate::{HOUR, ms, paused};
 use std::future::{Future, pending};
-use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
@@ -161,8 +161,7 @@ fn a_limiter_refuses_its_first_caller_on_a_paused_clock() {
     const ALONE: &str = "TICKLESS_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let name = "moved_clocks::a_limiter_refuses_its_first_caller_on_a_paused_clock";
-        let mut test = Command::new(std::env::current_exe().unwrap());
-        assert!(test.args(["--exact", name]).env(ALONE, "").status().unwrap().success());
+        assert!(child_test(name, ALONE, "").status().unwrap().success());
         return;
     }
     let limiter = Timers::process().unwrap().limiter(1, HOUR).start().unwrap();
