@@ -1,17 +1,13 @@
 //! Prints what `tickless study --sim` does not have: `cargo run --release --example studies -- fit`
 //! fits the numbers of the machines' files again; `schedule` and `slice` print the predictions
-//! without a published counterpart (`docs/dev/predictions.md`). `server` prints the picture of the
-//! book's page about servers.
+//! without a published counterpart (`docs/dev/predictions.md`).
 
 // An example prints, and ends with an error or a panic.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::error::Error;
-use tickless_lab::effort::Effort;
-use tickless_lab::progress::Hidden;
-use tickless_lab::report::draw;
-use tickless_lab::studies::{Cell, Request, Study, World, cancel, clock, phase, rearm, schedule};
+use tickless_lab::studies::{Cell, cancel, clock, phase, rearm, schedule};
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;
 
@@ -89,27 +85,12 @@ fn slices(like: &Spec) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-fn server() -> Result<()> {
-    let request = Request::new(World::Sim, Effort::Normal, 0);
-    let study = Study::named("server").ok_or("no such study")?.run(&request, &Hidden)?;
-    let mut pictures = Vec::new();
-    for plots in draw::groups(Some(&study), None) {
-        pictures.push((plots[0].1.title.clone(), draw::draw(&plots)));
-    }
-    println!("{}", draw::beside(study.study, &pictures));
-    for Cell { id, value, unit, .. } in study.cells {
-        eprintln!("{id:44} {value:>14.3} {unit}");
-    }
-    Ok(())
-}
-
 fn main() -> Result<()> {
     let cells = match std::env::args().nth(1).as_deref() {
         Some("fit") => return fit(),
         Some("schedule") => schedules()?,
         Some("slice") => slices(&spec("haswell-ex-4s")?)?,
-        Some("server") => return server(),
-        _ => return Err("usage: studies fit|schedule|slice|server".into()),
+        _ => return Err("usage: studies fit|schedule|slice".into()),
     };
     for Cell { id, value, unit, .. } in cells {
         println!("{id:44} {value:>14.3} {unit}");

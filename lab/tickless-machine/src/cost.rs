@@ -254,9 +254,6 @@ const OPTIONAL: &[(&str, Kind)] = &[
     ("line.migrates", Kind::Amount),
     ("line.overlap_ns", Kind::Amount),
     ("cpu.window_ns", Kind::Amount),
-    ("os.futex_ns", Kind::Amount),
-    ("os.membarrier_ns", Kind::Amount),
-    ("os.membarrier_cpu_ns", Kind::Amount),
 ];
 
 /// The numbers of each idle state, `idle.NAME.` before each.

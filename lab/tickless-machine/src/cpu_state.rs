@@ -201,8 +201,6 @@ pub enum Vector {
     Look,
     /// A request of another CPU: choose again which task you run.
     Reschedule,
-    /// Another CPU interrupts all CPUs that run the process, as membarrier(2) does.
-    Barrier,
     Stop,
 }
 

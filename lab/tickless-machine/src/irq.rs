@@ -6,9 +6,7 @@
 //! distance.
 
 use crate::act::{act, deliver};
-use crate::cpu::charge;
-use crate::cpu_state::Mode;
-use crate::machine_state::{MachineState, with_cpu, with_running};
+use crate::machine_state::{MachineState, with_cpu};
 use crate::ps::Ps;
 use crate::topology::Distance;
 use tickless_core::time::{CpuId, Ns};
@@ -43,31 +41,6 @@ impl MachineState {
 /// Sends an interrupt to a CPU, possibly the running one. A CPU that does not exist is ignored.
 pub fn send(to: CpuId, vector: Vector) {
     act(Ps::ZERO, |machine, cpu| machine.send(cpu, to, vector));
-}
-
-/// Interrupts every other CPU that runs a program, as membarrier(2) does, and waits until the last
-/// one has answered. `fixed` is the time of the call itself; `each` is the caller's time for each
-/// interrupted CPU. Each of those spends the time for the entry and the exit of an interrupt.
-pub fn barrier(fixed: Ps, each: Ps) {
-    charge(fixed);
-    let targets = with_running(|machine, cpu| {
-        let runs = |other: &usize| {
-            let mode = machine.cpus[*other].mode;
-            *other != cpu && !matches!(mode, Mode::Off | Mode::Halted { .. })
-        };
-        (0..machine.cpus.len()).filter(runs).collect::<Vec<_>>()
-    });
-    for &target in targets.iter().flatten() {
-        send(CpuId(target as u16), Vector::Barrier);
-        charge(each);
-    }
-    with_running(|machine, cpu| {
-        let costs = machine.costs.irq;
-        let latency = if machine.costs.topology.sockets > 1 { costs.far } else { costs.near };
-        if targets.is_some_and(|targets| !targets.is_empty()) {
-            machine.cpus[cpu].clock += latency + costs.entry;
-        }
-    });
 }
 
 /// A guard: interrupts are disabled on this CPU until the guard is dropped. Guards can be nested.

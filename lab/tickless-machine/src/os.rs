@@ -260,7 +260,6 @@ impl Kernel {
                 self.cpus[cpu.index()].interrupted.set(cpu::clock());
                 self.cpus[cpu.index()].must_choose.set(true);
             }
-            Vector::Barrier => {}
             Vector::Stop => self.switch_off(cpu),
             Vector::Timer | Vector::Look => {
                 let run = |firing: &Firing<Sim>| self.run_callback(firing);

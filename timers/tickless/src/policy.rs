@@ -9,15 +9,6 @@ pub use tickless_core::bases::{Deferral, Scan};
 pub use tickless_core::queues::wheel::PushOut;
 pub use tickless_core::rearm::Policy;
 
-/// The protocols between threads, generic over their atomic words, for the simulated machine.
-#[doc(hidden)]
-pub mod protocols {
-    pub use crate::platform::bias::{BarrierCost, Barriers, Bias, ThreadSlot};
-    pub use crate::platform::device::bell::DriverBell;
-    pub use crate::platform::try_lock::TryLock;
-    pub use crate::timer::{Byte, Turns, Users};
-}
-
 #[doc(hidden)]
 impl Builder {
     /// Sets whether the event device is programmed again when the timer that it is armed for is

@@ -1,11 +1,11 @@
 //! All studies, and the checks that they bring to the doctor.
 
 use super::study::Study;
-use super::{cancel, clock, deferred, phase, rearm, server};
+use super::{cancel, clock, deferred, phase, rearm};
 use crate::doctor::checks::{CHECKS, Check};
 
 pub const STUDIES: &[Study] =
-    &[rearm::STUDY, clock::STUDY, cancel::STUDY, deferred::STUDY, phase::STUDY, server::STUDY];
+    &[rearm::STUDY, clock::STUDY, cancel::STUDY, deferred::STUDY, phase::STUDY];
 
 impl Study {
     pub fn named(name: &str) -> Option<&'static Study> {

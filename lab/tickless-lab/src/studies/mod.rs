@@ -45,7 +45,6 @@ mod report_text;
 mod request;
 mod result;
 pub mod schedule;
-mod server;
 mod sim;
 mod study;
 

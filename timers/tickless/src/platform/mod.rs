@@ -7,10 +7,6 @@
 //! than Linux, a file in `portable/` replaces the file of the same name here, and uses the standard
 //! library alone. `cfg(linux_platform)` selects one of the two; see `build.rs`.
 
-#[cfg_attr(
-    feature = "policy",
-    expect(missing_docs, clippy::new_without_default, reason = "only studies see it")
-)]
 pub mod bias;
 pub mod chance;
 pub mod clock;
@@ -42,7 +38,6 @@ pub mod runtime;
 pub mod system_clock;
 mod thread;
 pub mod time_base;
-#[cfg_attr(feature = "policy", expect(missing_docs, reason = "only studies see it"))]
 pub mod try_lock;
 #[cfg(linux_platform)]
 mod wait;

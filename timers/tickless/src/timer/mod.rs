@@ -20,18 +20,7 @@ pub(crate) mod pinned;
 mod run;
 pub(crate) mod shared;
 pub(crate) mod slot;
-#[cfg_attr(
-    feature = "policy",
-    expect(missing_docs, clippy::new_without_default, reason = "only studies see it")
-)]
 mod turns;
-#[cfg_attr(feature = "policy", expect(missing_docs, reason = "only studies see it"))]
 mod users;
 pub(crate) mod waits;
 pub(crate) mod wakers;
-
-#[cfg(feature = "policy")]
-pub use self::{
-    turns::{Byte, Turns},
-    users::Users,
-};

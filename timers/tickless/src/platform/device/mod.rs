@@ -10,7 +10,6 @@
 //! descriptor that a loop polls.
 
 pub mod base;
-#[cfg_attr(feature = "policy", expect(missing_docs, reason = "only studies see it"))]
 pub mod bell;
 pub mod futex;
 pub mod own_loop;
