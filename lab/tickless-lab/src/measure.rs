@@ -12,6 +12,8 @@
 
 mod cold;
 mod here;
+#[expect(unsafe_code, reason = "a system call")]
+mod resources;
 #[expect(unsafe_code, reason = "the counter instruction")]
 mod stopwatch;
 mod thread;
@@ -27,7 +29,7 @@ pub use cold::Evictor;
 pub use here::{IDLE, busy_percent, cpu_times, cpus, disturbance, machine, processor};
 pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, on_cpus, sleep_with_slack, stay_on, stay_within, wait};
-pub use usage::{ThreadUsage, Threads, Usage, timed};
+pub use usage::{ThreadUsage, Threads, Usage, timed, times_lost};
 
 /// Measures every variant once in each turn. Every second turn has the reverse order. Returns the
 /// results of each variant in the order of the turns. `progress` shows the user under the name

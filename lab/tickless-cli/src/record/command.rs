@@ -5,8 +5,7 @@
 //! appear in the recording.
 
 use crate::command::Failure;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
@@ -65,19 +64,19 @@ impl Waiting {
                 "{name}: cannot be started ({error}). Check the name of the command"
             ))
         })?;
-        let pid = Pid::from_raw(child.id().cast_signed());
+        let pid = Pid::from_child(&child);
         let tell = self.tell.clone();
         thread::spawn(move || {
             let _ = tell.send(Happened::Ended(child.wait().ok()));
         });
-        let mut signal = Signal::SIGTERM;
+        let mut signal = Signal::TERM;
         loop {
             match self.happened.recv() {
                 Ok(Happened::Signal) => {
                     // Ignore errors: perhaps the command has ended already, because a terminal
                     // sends Ctrl-C to the command too.
-                    let _ = kill(pid, signal);
-                    signal = Signal::SIGKILL;
+                    let _ = kill_process(pid, signal);
+                    signal = Signal::KILL;
                 }
                 Ok(Happened::Ended(status)) => return Ok(End::Command(code(status))),
                 Err(_) => return Ok(End::Signal),

@@ -5,11 +5,11 @@ use super::{POLL, View};
 use crate::command::Failure;
 use crate::record::command::{End, Waiting};
 use console::Term;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::termios::{self, SetArg, Termios};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tickless_top::Ebpf;
 
@@ -58,13 +58,13 @@ struct Terminal {
 
 impl Terminal {
     fn enter() -> io::Result<Terminal> {
-        let before = termios::tcgetattr(io::stdin())?;
+        let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
-        termios::cfmakeraw(&mut raw);
-        // Keep the output flags, so that a line feed still begins a new line.
-        raw.output_flags = before.output_flags;
+        raw.make_raw();
+        // Keep the output modes, so that a line feed still begins a new line.
+        raw.output_modes = before.output_modes;
         let terminal = Terminal { term: Term::stdout(), before };
-        termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw)?;
+        tcsetattr(io::stdin(), OptionalActions::Drain, &raw)?;
         terminal.term.write_str("\x1b[?1049h\x1b[?25l")?;
         Ok(terminal)
     }
@@ -72,11 +72,11 @@ impl Terminal {
     /// Waits for a key at most for `time`. A signal ends the wait early.
     fn has_key(time: Duration) -> io::Result<bool> {
         let stdin = io::stdin();
-        let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
-        match poll(&mut input, timeout) {
+        let mut input = [PollFd::new(&stdin, PollFlags::IN)];
+        let timeout = Timespec::try_from(time).ok();
+        match poll(&mut input, timeout.as_ref()) {
             Ok(ready) => Ok(ready > 0),
-            Err(nix::errno::Errno::EINTR) => Ok(false),
+            Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -98,6 +98,6 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         // Ignore errors: if the terminal has been closed, it needs no restoring.
         let _ = self.term.write_str("\x1b[?25h\x1b[?1049l");
-        let _ = termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
     }
 }

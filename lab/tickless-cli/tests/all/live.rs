@@ -111,7 +111,7 @@ impl Spinner {
         let thread = std::thread::Builder::new().name("planted".to_string()).spawn(move || {
             // It does not delay threads of a higher priority.
             let ready = stay_on(cpu).and_then(|()| be_urgent(20));
-            let pid = nix::unistd::gettid().as_raw().cast_unsigned();
+            let pid = rustix::thread::gettid().as_raw_pid().cast_unsigned();
             let is_ready = ready.is_ok();
             tell.send(ready.map(|()| pid)).unwrap();
             while is_ready && !is_over.load(Ordering::Relaxed) {

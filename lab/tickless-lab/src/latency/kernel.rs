@@ -3,12 +3,10 @@
 use super::{Plan, Slice, Tally};
 use crate::error::LabError;
 use crate::measure::{joined, timed};
-use nix::errno::Errno;
-use nix::sys::time::TimeSpec;
-use nix::sys::timerfd::{
-    ClockId as TimerClock, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags,
-};
-use nix::time::{ClockId, ClockNanosleepFlags};
+use rustix::io::{self, Errno};
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{self, ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
+use rustix::time::{Timespec, clock_gettime, timerfd_create};
 use std::sync::Barrier;
 use std::thread;
 use tickless::time::Instant;
@@ -16,35 +14,28 @@ use tickless::time::Instant;
 pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, LabError> {
     sleepers(plan, || {
         Ok(|deadline| {
-            loop {
-                let flags = ClockNanosleepFlags::TIMER_ABSTIME;
-                match nix::time::clock_nanosleep(CLOCK, flags, &spec(deadline)) {
-                    Err(Errno::EINTR) => {}
-                    done => return done.map(|_| ()),
-                }
-            }
+            let deadline = spec(deadline);
+            io::retry_on_intr(|| clock_nanosleep_absolute(ClockId::Monotonic, &deadline))
         })
     })
 }
 
 pub fn timerfd(plan: &Plan) -> Result<Slice, LabError> {
     sleepers(plan, || {
-        let timer = TimerFd::new(TimerClock::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
         Ok(move |deadline| {
-            let expiration = Expiration::OneShot(spec(deadline));
-            timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
-            timer.wait()
+            let once = Itimerspec { it_interval: Timespec::default(), it_value: spec(deadline) };
+            time::timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &once)?;
+            io::retry_on_intr(|| io::read(&timer, &mut [0; 8])).map(drop)
         })
     })
 }
 
-const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
-
 /// Starts the threads of the plan. Each thread calls `sleep` once. The returned function then
 /// sleeps until a deadline each time the thread calls it. Returns the wakeups of all threads.
-fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
+fn sleepers<S: FnMut(Instant) -> Result<(), Errno>>(
     plan: &Plan,
-    sleep: impl Fn() -> nix::Result<S> + Sync,
+    sleep: impl Fn() -> Result<S, Errno> + Sync,
 ) -> Result<Slice, LabError> {
     const SLEEP: &str = "the kernel refused to put a thread to sleep; leave that sleeper out";
     let ready = Barrier::new(plan.threads.len() + 1);
@@ -54,7 +45,7 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
             move || {
                 let prepared = plan.prepare(cpu).and_then(|()| {
                     let sleep = sleep().map_err(LabError::system(SLEEP))?;
-                    Ok((sleep, now().map_err(LabError::system(SLEEP))?))
+                    Ok((sleep, now()))
                 });
                 // Wait even after an error: otherwise the other threads would wait for ever.
                 ready.wait();
@@ -78,14 +69,14 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
 fn cycle(
     plan: &Plan,
     start: Instant,
-    mut sleep: impl FnMut(Instant) -> nix::Result<()>,
-) -> nix::Result<Tally> {
+    mut sleep: impl FnMut(Instant) -> Result<(), Errno>,
+) -> Result<Tally, Errno> {
     let end = plan.end(start);
     let mut tally = Tally::default();
     let mut next = plan.first(start);
     while !plan.is_done(tally.lateness.len(), next, end) {
         sleep(next)?;
-        let now = now()?;
+        let now = now();
         plan.count(&mut tally, now, next);
         next += plan.interval;
         if next < now {
@@ -98,11 +89,13 @@ fn cycle(
     Ok(tally)
 }
 
-fn now() -> nix::Result<Instant> {
-    let now = CLOCK.now()?;
-    Ok(Instant::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64))
+fn now() -> Instant {
+    let now = clock_gettime(ClockId::Monotonic);
+    Instant::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-fn spec(at: Instant) -> TimeSpec {
-    TimeSpec::from_duration(at - Instant::ZERO)
+fn spec(at: Instant) -> Timespec {
+    let after = at - Instant::ZERO;
+    // A deadline of this clock is far from the 292 years that 64 bits of nanoseconds hold.
+    Timespec { tv_sec: after.as_secs().cast_signed(), tv_nsec: after.subsec_nanos().into() }
 }

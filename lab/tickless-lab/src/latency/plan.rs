@@ -3,7 +3,7 @@
 use super::Tally;
 use crate::error::LabError;
 use crate::measure;
-use nix::unistd::gettid;
+use rustix::thread::gettid;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +103,7 @@ impl Break {
             return None;
         }
         (self.freeze)();
-        Some(Sample { thread: gettid().as_raw().cast_unsigned(), deadline, now })
+        Some(Sample { thread: gettid().as_raw_pid().cast_unsigned(), deadline, now })
     }
 }
 

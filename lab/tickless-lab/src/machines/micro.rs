@@ -4,7 +4,9 @@ use crate::effort::Effort;
 use crate::error::LabError;
 use crate::measure::{Spread, interleave, stay_on};
 use crate::progress::Hidden;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rustix::fd::OwnedFd;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
+use rustix::time::{Timespec, timerfd_create, timerfd_settime};
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -33,7 +35,7 @@ const RAW: [(&str, Raw); 11] = [
     ("pause", |_| each(20_000, spin_loop)),
     ("clock", |_| each(20_000, || _ = black_box(super::real::Real::now()))),
     ("chain", |_| chain()),
-    ("syscall", |_| each(5_000, || _ = black_box(nix::unistd::getppid()))),
+    ("syscall", |_| each(5_000, || _ = black_box(rustix::process::getppid()))),
     ("counter", |tools| each(5_000, || _ = black_box(tools.counter.read()))),
     ("near", |tools| middle_of_time(tools.pairs(Duration::from_micros(300)))),
     ("far", |tools| Spread::of(tools.pairs(Duration::from_secs(100))).median),
@@ -41,13 +43,13 @@ const RAW: [(&str, Raw); 11] = [
 ];
 
 struct Tools {
-    timer: TimerFd,
+    timer: OwnedFd,
     counter: SystemClock,
 }
 
 impl Tools {
     fn open() -> Result<Tools, LabError> {
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty())
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty())
             .map_err(LabError::system("a timerfd was refused; raise the limit of files"))?;
         let counter = SystemClock::open(SystemClock::PROCESS_CPU)
             .map_err(LabError::other("the clock of CPU time could not be read"))?;
@@ -56,12 +58,15 @@ impl Tools {
 
     /// Arms and disarms the timer many times. Returns the nanoseconds of each such pair.
     fn pairs(&self, ahead: Duration) -> Vec<f64> {
+        // The longest is 100 s.
+        let ahead = Timespec::try_from(ahead).unwrap_or_default();
         let pair = || {
             let begun = Instant::now();
-            let at = Expiration::OneShot(ahead.into());
             // An error is ignored, because the kernel never refuses a time in range.
-            let _ = self.timer.set(at, TimerSetTimeFlags::empty());
-            let _ = self.timer.unset();
+            for it_value in [ahead, Timespec::default()] {
+                let time = Itimerspec { it_interval: Timespec::default(), it_value };
+                let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time);
+            }
             begun.elapsed().as_nanos() as f64
         };
         (0..2_000).map(|_| pair()).collect()

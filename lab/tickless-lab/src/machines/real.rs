@@ -2,9 +2,8 @@
 //! timed; the same code also runs on simulated CPUs, with simulated atomics.
 
 use crate::error::LabError;
-use crate::measure::{interleave, joined, stay_on};
+use crate::measure::{interleave, joined, stay_on, times_lost};
 use crate::progress::Progress;
-use nix::sys::resource::{UsageWho, getrusage};
 use std::cell::Cell;
 use std::hint::spin_loop;
 use std::sync::OnceLock;
@@ -82,12 +81,6 @@ pub fn play(
         }
         Ok(ns)
     })
-}
-
-/// Returns how often this thread has lost its CPU to another thread.
-fn times_lost() -> i64 {
-    // This call cannot fail for the calling thread. If it did, the play would count as undisturbed.
-    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
 /// Plays a scene once, on real CPUs. Returns ns per operation, and how often a side lost its CPU.

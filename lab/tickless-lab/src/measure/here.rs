@@ -1,8 +1,7 @@
 //! This machine: its processor, the CPUs that this process can use, and how busy they are.
 
 use super::thread::wait;
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::fs;
 use std::time::Duration;
 
@@ -26,11 +25,10 @@ fn named(cpuinfo: &str) -> Option<&str> {
 
 /// Returns the CPUs on which this thread is allowed to run.
 pub fn cpus() -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
+    let Ok(set) = sched_getaffinity(None) else {
         return vec![0];
     };
-    let allowed = |&cpu: &usize| set.is_set(cpu).unwrap_or(false);
-    let cpus: Vec<usize> = (0..CpuSet::count()).filter(allowed).collect();
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 

@@ -1,10 +1,9 @@
 //! How a measuring thread runs: on which CPU, with which priority and which timer slack.
 
 use crate::error::LabError;
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::prctl;
-use nix::unistd::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::io;
+use std::num::NonZero;
 use std::sync::Barrier;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -31,9 +30,9 @@ pub fn stay_on(cpu: usize) -> Result<(), LabError> {
 /// Binds the calling thread to these CPUs. Threads that it starts inherit the binding.
 pub fn stay_within(cpus: &[usize]) -> Result<(), LabError> {
     let mut set = CpuSet::new();
-    cpus.iter()
-        .try_for_each(|&cpu| set.set(cpu))
-        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+    // A set that lacks all of them is refused.
+    cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| set.set(cpu));
+    sched_setaffinity(None, &set)
         .map_err(LabError::system("a thread could not be kept on its CPU; choose others"))
 }
 
@@ -60,7 +59,8 @@ pub fn be_urgent(priority: u8) -> Result<(), LabError> {
 /// Sets the calling thread's timer slack: how much later than requested the kernel is allowed to
 /// wake the thread, to combine several wakeups. Real-time threads and timerfd ignore the slack.
 pub fn sleep_with_slack(slack_ns: u64) -> Result<(), LabError> {
-    prctl::set_timerslack(slack_ns)
+    // A slack of zero stands for the default; the least one is that of 1 ns.
+    set_current_timer_slack(Some(NonZero::new(slack_ns).unwrap_or(NonZero::<u64>::MIN)))
         .map_err(LabError::system("the timer slack could not be set; leave it out"))
 }
 

@@ -1,7 +1,6 @@
 //! What a piece of work uses: real, user and system time, and context switches.
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
+use super::resources;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -60,21 +59,20 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Usage) {
 
 /// Returns what the process has used since it started. The real time is left at zero.
 fn of_process() -> Usage {
-    // This call cannot fail for the calling process. If it did, all figures would be zero.
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
-        return Usage::default();
-    };
+    let usage = resources::used(libc::RUSAGE_SELF);
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Usage {
         real_s: 0.0,
-        user_s: seconds(usage.user_time()),
-        system_s: seconds(usage.system_time()),
-        voluntary_switches: usage.voluntary_context_switches() as u64,
-        involuntary_switches: usage.involuntary_context_switches() as u64,
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
     }
 }
 
-fn seconds(time: TimeVal) -> f64 {
-    time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
+/// Returns how often the calling thread has lost its CPU to another thread.
+pub fn times_lost() -> i64 {
+    resources::used(libc::RUSAGE_THREAD).ru_nivcsw
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

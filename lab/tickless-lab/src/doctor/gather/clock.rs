@@ -10,7 +10,7 @@
 use super::text;
 use crate::doctor::facts::{ClockSource, ReadCost, Seen};
 use crate::measure::on_cpus;
-use nix::time::ClockId;
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub type Counter<'c> = &'c (dyn Fn() -> u64 + Sync);
 
 pub fn monotonic() -> u64 {
-    ClockId::CLOCK_MONOTONIC.now().map_or(0, |now| now.tv_nsec().cast_unsigned())
+    clock_gettime(ClockId::Monotonic).tv_nsec.cast_unsigned()
 }
 
 pub(super) fn source() -> Seen<ClockSource> {

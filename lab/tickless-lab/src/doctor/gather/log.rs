@@ -2,7 +2,7 @@
 
 use super::refusal;
 use crate::doctor::facts::Seen;
-use nix::fcntl::OFlag;
+use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,10 @@ use std::path::Path;
 
 /// Reads the messages in the log, without waiting for new ones. Drops sequence numbers and times.
 pub fn read(path: &Path) -> Seen<Vec<String>> {
-    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path);
     let mut file = file.map_err(|error| refusal(path, &error))?;
     let mut messages = Vec::new();
     // Each read returns one message, which the kernel limits to this length.

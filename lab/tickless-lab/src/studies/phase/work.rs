@@ -6,7 +6,7 @@
 use crate::error::LabError;
 use crate::measure::{Usage, joined, timed};
 use crate::studies::plot::merged;
-use nix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,13 +40,12 @@ pub(super) struct Done {
 
 /// Returns nanoseconds of `CLOCK_MONOTONIC`, the clock of the kernel's and the library's periods.
 pub(super) fn now_ns() -> u64 {
-    ns_of(ClockId::CLOCK_MONOTONIC)
+    ns_of(ClockId::Monotonic)
 }
 
 fn ns_of(clock: ClockId) -> u64 {
-    // These clocks always exist.
-    clock_gettime(clock)
-        .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Does nothing. Called by a worker in a cgroup, where the kernel throttles the worker.
@@ -64,9 +63,9 @@ fn spin(turns: u64) {
 pub(super) fn turns_of_unit() -> u64 {
     const TURNS: u64 = 200_000;
     let tries = (0..20).map(|_| {
-        let begun = ns_of(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let begun = ns_of(ClockId::ThreadCPUTime);
         spin(TURNS);
-        ns_of(ClockId::CLOCK_THREAD_CPUTIME_ID) - begun
+        ns_of(ClockId::ThreadCPUTime) - begun
     });
     let took = tries.min().unwrap_or(1).max(1);
     (TURNS * UNIT.as_nanos() as u64 / took).max(1)
