@@ -71,7 +71,7 @@ struct Port {
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct CacheLine {
     /// The core that holds the line exclusively and can write it without a request; or [`NONE`].
     owner: u16,
     /// The socket whose memory holds the line: that of the first core that has accessed the line.
@@ -113,7 +113,7 @@ pub(crate) struct Lines {
     costs: LineCosts,
     topology: Topology,
     places: Vec<Place>,
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     free: Vec<LineId>,
     leases: Vec<Lease>,
     /// How often a line went from one core's cache to another's, or another core lost its copy.
@@ -139,7 +139,7 @@ impl Lines {
         if let Some(line) = self.free.pop() {
             return line;
         }
-        self.lines.push(Line { owner: NONE, home: NONE, ..Line::default() });
+        self.lines.push(CacheLine { owner: NONE, home: NONE, ..CacheLine::default() });
         (self.lines.len() - 1) as LineId
     }
 
@@ -351,7 +351,7 @@ fn place(topology: Topology, cpu: CpuId) -> Place {
 }
 
 /// Returns the time to get a line that no cache has. Its first reader's socket becomes its home.
-fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: u16) -> Ps {
+fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut CacheLine, socket: u16) -> Ps {
     if line.home == NONE {
         line.home = socket;
     }

@@ -15,10 +15,9 @@ pub mod simulate;
 
 use primitives::SlotOrder;
 use std::fmt::Debug;
-use std::ops::Deref;
 use std::sync::Arc;
 use tickless_core::clock::combined::ReadPolicy;
-use tickless_core::platform::{Ordering, Word};
+use tickless_core::platform::{Ordering, OwnLine, Word};
 use tickless_core::time::Ns;
 
 /// The CPUs that scenes run on, simulated or real. Each function acts for the CPU that calls it.
@@ -40,22 +39,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     fn section<T>(guarded: &Self::Guarded);
 }
 
-/// Puts a value on a cache line of its own. It is aligned to 128 bytes, because some CPUs fetch
-/// lines of 64 bytes in pairs.
-#[repr(align(128))]
-#[derive(Debug)]
-struct Line<T>(T);
-
-impl<T> Deref for Line<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-fn word<W: Backend>() -> Line<W::Word> {
-    Line(W::Word::new(0))
+fn word<W: Backend>() -> OwnLine<W::Word> {
+    OwnLine(W::Word::new(0))
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -203,8 +188,8 @@ impl Scene {
 /// Starts all sides of a scene together. When the first side has finished, ends
 /// [`repeat`](Gate::repeat) on the others, so that they do not run on without contention.
 struct Gate<W: Backend> {
-    ready: Line<W::Word>,
-    ended: Line<W::Word>,
+    ready: OwnLine<W::Word>,
+    ended: OwnLine<W::Word>,
     sides: u64,
 }
 

@@ -6,7 +6,7 @@
 
 use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
-pub use crate::word::{Ordering, ParkingWord, Word};
+pub use crate::word::{Ordering, OwnLine, ParkingWord, Word};
 use core::ops::DerefMut;
 
 /// The system on which bases run.

@@ -160,3 +160,18 @@ impl<F: Fn(u32) + Send + Sync> Relax for F {
         self(round);
     }
 }
+
+/// A value on cache lines that it shares with no other data, so that writes to others do not slow
+/// it down: 128 bytes, because some CPUs fetch lines of 64 bytes in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct OwnLine<T>(pub T);
+
+impl<T> core::ops::Deref for OwnLine<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}

@@ -4,7 +4,7 @@ use super::{EXPLAINED, HEADER, cells, summary, verdict};
 use maud::{Markup, html};
 use tickless_lab::report::sheet;
 use tickless_lab::studies::World;
-use tickless_lab::studies::plot::{Axis, Line, Plot, Shape, Side};
+use tickless_lab::studies::plot::{Axis, Plot, Series, Shape, Side};
 use tickless_lab::text::time;
 use tickless_trace::quota::{Prediction, Setting};
 
@@ -55,7 +55,7 @@ fn curve(
     label: &str,
     figure: impl Fn(&Setting) -> f64,
 ) -> Markup {
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<Series> = Vec::new();
     for setting in &prediction.settings {
         let burst = 100.0 * setting.burst_us as f64 / setting.quota_us.max(1) as f64;
         let name = format!(
@@ -69,7 +69,7 @@ fn curve(
             None => {
                 let sides = [Side::After, Side::Before, Side::Beside];
                 let side = sides[lines.len() % sides.len()];
-                lines.push(Line::new(name, side, vec![point]));
+                lines.push(Series::new(name, side, vec![point]));
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::bars::bars_beside;
 use crate::output::{bare, to_width, width, write_table};
 use std::io::{self, Write};
-use tickless_lab::studies::plot::{Bar, Lane, Line, Plot, Shape};
+use tickless_lab::studies::plot::{Bar, Lane, Plot, Series, Shape};
 use tickless_lab::text::figure;
 
 pub fn show(plot: &Plot, out: &mut dyn Write) -> io::Result<()> {
@@ -21,7 +21,7 @@ pub fn show(plot: &Plot, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
+fn curve(x: &str, lines: &[Series], out: &mut dyn Write) -> io::Result<()> {
     let mut places: Vec<f64> =
         lines.iter().flat_map(|line| line.points.iter().map(|point| point[0])).collect();
     places.sort_by(f64::total_cmp);
@@ -31,7 +31,7 @@ fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
     let mut table = bare(&header, 1);
     to_width(&mut table);
     for at in places {
-        let value = |line: &Line| {
+        let value = |line: &Series| {
             let point = line.points.iter().find(|point| point[0] == at);
             point.map_or_else(|| "-".to_string(), |point| figure(point[1]))
         };
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn plots_have_their_points_bars_and_marks() {
         let lines = vec![
-            Line::new("one", Side::Before, vec![[2.0, 10.0], [4.0, 20.0]]),
-            Line::new("other", Side::After, vec![[4.0, 7.0]]),
+            Series::new("one", Side::Before, vec![[2.0, 10.0], [4.0, 20.0]]),
+            Series::new("other", Side::After, vec![[4.0, 7.0]]),
         ];
         let curve = Shape::Curve { x: Axis::log("CPUs"), y: Axis::log("ns"), lines };
         let bar = |name: &str, value| Bar { name: name.into(), side: Side::Beside, value };

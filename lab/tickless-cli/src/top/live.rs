@@ -1,6 +1,6 @@
 //! The live screen of `tickless top`: shows tables in the terminal and reacts to keys.
 
-use super::screen::{Line, Screen};
+use super::screen::{Screen, StyledLine};
 use super::{POLL, View};
 use crate::command::Failure;
 use crate::record::command::{End, Waiting};
@@ -82,9 +82,9 @@ impl Terminal {
     }
 
     /// Draws all lines over the previous ones, so that the screen does not flicker.
-    fn draw(&self, lines: &[Line]) -> io::Result<()> {
+    fn draw(&self, lines: &[StyledLine]) -> io::Result<()> {
         let mut frame = String::from("\x1b[H");
-        for (place, Line { text, style }) in lines.iter().enumerate() {
+        for (place, StyledLine { text, style }) in lines.iter().enumerate() {
             let end = if place + 1 < lines.len() { "\x1b[K\n" } else { "\x1b[K" };
             let _ = write!(frame, "{}{end}", style.clone().force_styling(true).apply_to(text));
         }

@@ -13,7 +13,7 @@ use tickless_top::table::{By, Sort, Table, between};
 const KEYS: &str = "q quit  s sort  c callbacks  l lines  / filter  space freeze";
 
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct StyledLine {
     pub(super) text: String,
     pub(super) style: Style,
 }
@@ -103,19 +103,19 @@ impl Screen {
 
     /// Returns the lines for a terminal of this many rows and columns: a summary, the
     /// table from the row to which it is scrolled, and the list of keys.
-    pub(super) fn lines(&mut self, (rows, columns): (u16, u16)) -> Vec<Line> {
+    pub(super) fn lines(&mut self, (rows, columns): (u16, u16)) -> Vec<StyledLine> {
         const SUMMARY: usize = 2;
         let (rows, columns) = (usize::from(rows), usize::from(columns));
         let table = self.table();
         let summary = table.as_ref().map_or_else(|| "counting ...".to_string(), summary);
         let mut texts = wrapped("", &summary, columns);
         texts.resize(SUMMARY, String::new());
-        let plain = |text| Line { text, style: Style::new() };
-        let mut lines: Vec<Line> = texts.into_iter().map(plain).collect();
+        let plain = |text| StyledLine { text, style: Style::new() };
+        let mut lines: Vec<StyledLine> = texts.into_iter().map(plain).collect();
         if let Some(table) = table {
             let line = |cells| table_line(cells, self.view.by, columns);
             let names = header(self.view.by).into_iter().map(str::to_string).collect();
-            lines.push(Line { text: line(names), style: Style::new().reverse() });
+            lines.push(StyledLine { text: line(names), style: Style::new().reverse() });
             self.scrolled = self.scrolled.min(table.rows.len().saturating_sub(1));
             let shown = table.rows.iter().skip(self.scrolled);
             lines.extend(shown.map(|row| {
@@ -130,8 +130,8 @@ impl Screen {
             lines.push(plain(line(total(&table, self.view.by))));
         }
         lines.resize(rows.saturating_sub(1), plain(String::new()));
-        lines.push(Line { text: self.foot(), style: Style::new().dim() });
-        for Line { text, .. } in &mut lines {
+        lines.push(StyledLine { text: self.foot(), style: Style::new().dim() });
+        for StyledLine { text, .. } in &mut lines {
             *text = truncate_str(text, columns, "").into_owned();
         }
         lines

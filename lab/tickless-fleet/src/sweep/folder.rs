@@ -57,7 +57,7 @@ struct Tail {
 
 /// The fields of an outcome's line that the index needs. The other fields are not parsed.
 #[derive(Deserialize)]
-struct Line {
+struct Indexed {
     key: Key,
     #[serde(default)]
     error: Option<serde::de::IgnoredAny>,
@@ -232,7 +232,7 @@ impl Index {
         let last = lines.next_back().unwrap_or_default();
         let mut offset = first.len();
         for (number, line) in (2..).zip(lines) {
-            let Line { key, error } =
+            let Indexed { key, error } =
                 serde_json::from_str(line).map_err(|error| damaged(&path, number, error))?;
             let length = line.len();
             let place =

@@ -49,12 +49,12 @@ pub fn draw(parts: &[Part<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::plot::{Axis, Bar, Counts, Lane, Line, Side};
+    use crate::studies::plot::{Axis, Bar, Counts, Lane, Series, Side};
 
     fn shapes() -> Vec<Shape> {
         let name = || "a <b> & c".to_string();
         let side = Side::Before;
-        let mut line = Line::new(name(), side, vec![[2.0, 10.0], [512.0, 1e5]]);
+        let mut line = Series::new(name(), side, vec![[2.0, 10.0], [512.0, 1e5]]);
         line.published = vec![[32.0, 29_000.0]];
         let lines = vec![line];
         vec![
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn an_empty_plot_is_an_empty_picture() {
         assert_eq!(draw(&[]), "");
-        let nowhere = Line::new("a", Side::After, vec![[f64::NAN, 1.0]]);
+        let nowhere = Series::new("a", Side::After, vec![[f64::NAN, 1.0]]);
         for lines in [vec![], vec![nowhere]] {
             let shape = Shape::Curve { x: Axis::log("x"), y: Axis::log("y"), lines };
             assert!(draw(&[(World::Sim, &Plot::new("a", "A", shape))]).contains("</svg>"));

@@ -190,7 +190,7 @@ mod tests {
     use crate::effort::Effort;
     use crate::measure::Spread;
     use crate::report::run::{Done, Part};
-    use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+    use crate::studies::plot::{Axis, Plot, Series, Shape, Side};
     use crate::studies::{Band, Cell, Claim, Exhibit, Request, STUDIES, StudyResult, World};
 
     const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
@@ -216,7 +216,7 @@ mod tests {
         let rows = vec![vec![HOSTILE.to_string(), "1".to_string()]];
         let header = vec![HOSTILE, ""];
         study.exhibits.push(Exhibit { title: HOSTILE.to_string(), header, rows });
-        let line = Line::new(HOSTILE, Side::After, vec![[1.0, 2.0], [2.0, 3.0]]);
+        let line = Series::new(HOSTILE, Side::After, vec![[1.0, 2.0], [2.0, 3.0]]);
         let (x, y) = (Axis::linear(HOSTILE), Axis::log(HOSTILE));
         study.plots.push(Plot::new("a", HOSTILE, Shape::Curve { x, y, lines: vec![line] }));
         study

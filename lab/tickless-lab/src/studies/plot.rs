@@ -20,7 +20,7 @@ pub enum Shape {
     Curve {
         x: Axis,
         y: Axis,
-        lines: Vec<Line>,
+        lines: Vec<Series>,
     },
     Bars {
         unit: &'static str,
@@ -63,7 +63,7 @@ pub enum Side {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct Series {
     pub name: String,
     pub side: Side,
     /// The results as pairs of x and y, by increasing x.
@@ -152,9 +152,9 @@ impl Axis {
     }
 }
 
-impl Line {
-    pub fn new(name: impl Into<String>, side: Side, points: Vec<[f64; 2]>) -> Line {
-        Line { name: name.into(), side, points, published: Vec::new() }
+impl Series {
+    pub fn new(name: impl Into<String>, side: Side, points: Vec<[f64; 2]>) -> Series {
+        Series { name: name.into(), side, points, published: Vec::new() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result of a study.
 
-use super::plot::{Axis, Line, Shape, Side};
+use super::plot::{Axis, Series, Shape, Side};
 use super::report_text::explanations;
 use crate::measure::{self, Spread};
 use crate::studies::cell::Cell;
@@ -87,7 +87,7 @@ impl StudyResult {
         cells: &[Cell],
         names: &str,
         scale: f64,
-    ) -> Line {
+    ) -> Series {
         let (first, last) = names.split_once('*').unwrap_or((names, ""));
         let x = |cell: &Cell| -> Option<f64> {
             cell.id.strip_prefix(first)?.strip_suffix(last)?.parse().ok()
@@ -96,7 +96,7 @@ impl StudyResult {
         let published = |cell: &Cell| Some([x(cell)?, cell.published? / scale]);
         let mut published: Vec<[f64; 2]> = self.cells.iter().filter_map(published).collect();
         published.sort_by(|one, other| one[0].total_cmp(&other[0]));
-        Line { published, ..Line::new(name, side, points.collect()) }
+        Series { published, ..Series::new(name, side, points.collect()) }
     }
 
     pub fn curve(
@@ -104,7 +104,7 @@ impl StudyResult {
         id: &'static str,
         title: impl Into<String>,
         [x, y]: [Axis; 2],
-        lines: Vec<Line>,
+        lines: Vec<Series>,
     ) {
         self.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }));
     }

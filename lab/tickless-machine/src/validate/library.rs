@@ -2,7 +2,7 @@
 //! timers, and reading a clock that several CPUs share.
 
 use super::primitives::{Ticket, TicketLock};
-use super::{Backend, Gate, Line, Play, SideResult, word};
+use super::{Backend, Gate, Play, SideResult, word};
 use crate::platform::Held;
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use tickless_core::clock::combined::{Combined, ReadPolicy};
 use tickless_core::clock::counter::Counter;
 use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
-use tickless_core::platform::{Lock, Ordering, Platform, Word};
+use tickless_core::platform::{Lock, Ordering, OwnLine, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns, Window};
 
@@ -57,7 +57,7 @@ unsafe impl<W: Backend> Platform for ScenePlatform<W> {
 /// A ticket lock on one cache line, and the data that it guards on others.
 #[derive(Debug)]
 struct Guarded<W: Backend, T> {
-    lock: Line<TicketLock<W>>,
+    lock: OwnLine<TicketLock<W>>,
     guarded: W::Guarded,
     /// This mutex is never contended, because only the holder of the ticket lock locks it.
     data: Mutex<T>,
@@ -71,7 +71,7 @@ impl<W: Backend, T: Send> Lock<T> for Guarded<W, T> {
 
     fn new(value: T) -> Self {
         Guarded {
-            lock: Line(TicketLock::new()),
+            lock: OwnLine(TicketLock::new()),
             guarded: W::Guarded::default(),
             data: Mutex::new(value),
         }
@@ -124,7 +124,7 @@ pub(super) fn cancel_across<W: Backend>(rounds: u64) -> Play {
 /// Emulates a slow time counter, which serves one read at a time and takes a microsecond for each:
 /// a reader reserves the next free microsecond of the device, and waits until it has passed.
 struct EmulatedDevice<W: Backend> {
-    free_at: Line<W::Word>,
+    free_at: OwnLine<W::Word>,
 }
 
 const READ: Ns = Ns(1_000);

@@ -1,12 +1,12 @@
 //! Scenes that measure the building blocks of concurrent programs: passing cache lines, counters,
 //! locks, queues.
 
-use super::{Backend, Gate, Line, Play, SideResult, wait_for, word};
+use super::{Backend, Gate, Play, SideResult, wait_for, word};
 use crate::random::Random;
 use std::array;
 use std::hint::black_box;
 use std::sync::Arc;
-use tickless_core::platform::{Ordering, Word};
+use tickless_core::platform::{Ordering, OwnLine, Word};
 use tickless_core::time::Ns;
 
 /// Aligns a word to 256 bytes. A prefetcher that fetches lines in pairs, or the line that follows,
@@ -155,7 +155,7 @@ impl<W: Backend> Drop for Ticket<'_, W> {
 
 pub(super) fn ticket_lock<W: Backend>(sides: usize, rounds: u64) -> Play {
     let (gate, guarded) = (Gate::<W>::new(sides), word::<W>());
-    let lock = Line(TicketLock::<W>::new());
+    let lock = OwnLine(TicketLock::<W>::new());
     Arc::new(move || {
         gate.repeat(rounds, || {
             let _held = lock.lock();
@@ -171,7 +171,7 @@ pub(super) fn ticket_lock<W: Backend>(sides: usize, rounds: u64) -> Play {
 pub(super) fn seq_lock<W: Backend>(rounds: u64) -> Play {
     const WRITE_EVERY: Ns = Ns(1_000);
     let gate = Gate::<W>::new(2);
-    let words: Line<[W::Word; 5]> = Line(array::from_fn(|_| W::Word::new(0)));
+    let words: OwnLine<[W::Word; 5]> = OwnLine(array::from_fn(|_| W::Word::new(0)));
     Arc::new(move || {
         let [sequence, values @ ..] = &*words;
         if W::side() == 1 {
@@ -213,7 +213,7 @@ pub(super) fn queue<W: Backend>(rounds: u64, order: SlotOrder) -> Play {
     const SLOTS_A_LINE: u64 = 8;
     let (gate, head, tail) = (Gate::<W>::new(2), word::<W>(), word::<W>());
     let line =
-        |_| Line(array::from_fn::<W::Word, { SLOTS_A_LINE as usize }, _>(|_| W::Word::new(0)));
+        |_| OwnLine(array::from_fn::<W::Word, { SLOTS_A_LINE as usize }, _>(|_| W::Word::new(0)));
     let (lines, places): (u64, Vec<(u64, u64)>) = match order {
         SlotOrder::Ascending => {
             let place = |at| (at / SLOTS_A_LINE, at % SLOTS_A_LINE);

@@ -37,7 +37,7 @@ pub(super) struct Demand {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ThreadState {
     /// The thread has not run in the trace.
     New,
     /// The thread is off the CPU: it sleeps, or it was preempted.
@@ -173,16 +173,16 @@ struct OnCpu {
 struct Finder {
     demand: Demand,
     /// For each thread's number, its index in `demand.threads` and its state.
-    of: NumberMap<u32, (usize, State)>,
+    of: NumberMap<u32, (usize, ThreadState)>,
 }
 
 impl Finder {
     /// Returns the place of a thread in the list of threads, and its state.
-    fn thread(&mut self, pid: u32) -> (usize, &mut State) {
+    fn thread(&mut self, pid: u32) -> (usize, &mut ThreadState) {
         let threads = &mut self.demand.threads;
         let (place, state) = self.of.entry(pid).or_insert_with(|| {
             threads.push(Vec::new());
-            (threads.len() - 1, State::New)
+            (threads.len() - 1, ThreadState::New)
         });
         (*place, state)
     }
@@ -194,8 +194,8 @@ impl Finder {
             self.switch(&mut on_cpu, (0, false), at);
         }
         for (_, state) in self.of.values_mut() {
-            if !matches!(state, State::On(_)) {
-                *state = State::New;
+            if !matches!(state, ThreadState::On(_)) {
+                *state = ThreadState::New;
             }
         }
     }
@@ -225,7 +225,7 @@ impl Finder {
     /// then.
     fn woken(&self, pid: u32, cpu: CpuId) -> Option<Ns> {
         match self.of.get(&pid) {
-            Some((_, State::Woken(at, target))) if *target == cpu => Some(*at),
+            Some((_, ThreadState::Woken(at, target))) if *target == cpu => Some(*at),
             _ => None,
         }
     }
@@ -235,10 +235,10 @@ impl Finder {
     fn enter(&mut self, pid: u32, at: Ns) -> Option<(Ns, bool)> {
         let (place, state) = self.thread(pid);
         // A thread that runs again without having been woken was preempted.
-        let ready = match std::mem::replace(state, State::On(at)) {
-            State::Off(since) => Some((since, false)),
-            State::Woken(since, _) => Some((since, true)),
-            State::New | State::On(_) => None,
+        let ready = match std::mem::replace(state, ThreadState::On(at)) {
+            ThreadState::Off(since) => Some((since, false)),
+            ThreadState::Woken(since, _) => Some((since, true)),
+            ThreadState::New | ThreadState::On(_) => None,
         };
         // A thread without a wakeup in the trace has been awake since the trace began.
         let pieces = &mut self.demand.threads[place];
@@ -251,8 +251,8 @@ impl Finder {
     /// Records that a thread leaves its CPU. Adds the time that it ran there to its current piece.
     fn leave(&mut self, pid: u32, at: Ns) {
         let (place, state) = self.thread(pid);
-        if let State::On(since) = *state {
-            *state = State::Off(at);
+        if let ThreadState::On(since) = *state {
+            *state = ThreadState::Off(at);
             if let Some(piece) = self.demand.threads[place].last_mut() {
                 piece.work = piece.work + (at - since);
             }
@@ -263,14 +263,14 @@ impl Finder {
     fn wake(&mut self, pid: u32, target: CpuId, at: Ns, waker: Option<u32>) {
         let waker = waker.and_then(|waker| {
             let (thread, state) = self.thread(waker);
-            let State::On(since) = *state else { return None };
+            let ThreadState::On(since) = *state else { return None };
             let pieces = &self.demand.threads[thread];
             let after = pieces.last()?.work + (at - since);
             Some(Waker { thread, piece: pieces.len() - 1, after })
         });
         let (place, state) = self.thread(pid);
-        if matches!(state, State::Off(_) | State::New) {
-            *state = State::Woken(at, target);
+        if matches!(state, ThreadState::Off(_) | ThreadState::New) {
+            *state = ThreadState::Woken(at, target);
             self.demand.threads[place].push(Piece { at, work: Ns::ZERO, waker });
         }
     }

@@ -42,7 +42,7 @@
 //! word changes once in 208 days, or when the device is set. A reader that sees this starts again.
 
 use crate::clock::counter::Counter;
-use crate::word::{Ordering, Relax, Word};
+use crate::word::{Ordering, OwnLine, Relax, Word};
 
 /// How a shared counter is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
@@ -67,21 +67,16 @@ impl Patience {
 /// read get the same value.
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
-    word: Apart<W>,
+    word: OwnLine<W>,
     /// A full value (with all bits) near the published one, from which readers derive the upper
     /// bits. Used only for counters wider than [`VALUE_BITS`]. Written by holders of the lock
     /// before they publish.
-    near: Apart<W>,
+    near: OwnLine<W>,
     counter: C,
     relax: R,
     policy: ReadPolicy,
     patience: Patience,
 }
-
-/// A word with two cache lines for itself, because CPUs prefetch lines in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Apart<W>(W);
 
 /// How many bits of the counter's value the word contains.
 pub const VALUE_BITS: u32 = 56;
@@ -94,8 +89,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     pub fn new(counter: C, relax: R) -> Combined<W, C, R> {
         let now = counter.read();
         Combined {
-            word: Apart(W::new(State::new(now).0)),
-            near: Apart(W::new(now)),
+            word: OwnLine(W::new(State::new(now).0)),
+            near: OwnLine(W::new(now)),
             counter,
             relax,
             policy: ReadPolicy::Combined,

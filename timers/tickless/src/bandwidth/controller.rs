@@ -34,6 +34,7 @@ use std::thread::Thread;
 use std::time::Duration;
 use tickless_core::bandwidth::{BandwidthError, Counts, Group, MemberId, Permits, Take};
 use tickless_core::phase::{PhaseError, PhaseSlot};
+use tickless_core::platform::OwnLine;
 use tickless_core::time::{Ns, Window};
 
 /// A bandwidth group with its refill and release timers, and the members that wait for its quota.
@@ -51,11 +52,6 @@ pub(super) struct Controller {
     permits: OwnLine<Permits<AtomicU64>>,
     state: OfProcess<Mutex<State>>,
 }
-
-/// Keeps a value on cache lines that it shares with no other data: 128 bytes, because some CPUs
-/// fetch cache lines in pairs.
-#[repr(align(128))]
-struct OwnLine<T>(T);
 
 /// How many permits a group starts with, and when it is first refilled.
 #[derive(Clone, Copy, Debug)]

@@ -60,10 +60,7 @@ fn call(command: libc::c_int) -> bool {
 mod tests {
     use super::*;
     use core::sync::atomic::{AtomicBool, AtomicU64, compiler_fence};
-
-    /// A word on its own cache lines, so that stores stay in a CPU's store buffer for a while.
-    #[repr(align(128))]
-    struct Line(AtomicU64);
+    use tickless_core::platform::OwnLine;
 
     /// Goal: one thread (the *owner*) stores and then loads without a fence; another (the
     /// *revoker*) stores, issues this barrier and then loads. At least one of them sees the other's
@@ -77,7 +74,8 @@ mod tests {
         }
         let asked = std::env::var("TICKLESS_LITMUS_ROUNDS").ok();
         let rounds: u64 = asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(10_000_000);
-        let (inside, revoked) = (&Line(AtomicU64::new(0)), &Line(AtomicU64::new(0)));
+        // On lines of their own, so that stores stay in a CPU's store buffer for a while.
+        let (inside, revoked) = (&OwnLine(AtomicU64::new(0)), &OwnLine(AtomicU64::new(0)));
         let is_done = &AtomicBool::new(false);
         // At index `n`: the number of the owner's round that the revoker loaded after its barrier
         // `n`. Both numbers count from 1.

@@ -7,7 +7,7 @@ use super::frame::{self, RecheckWaits};
 use super::glue::{Bases, Host, Task};
 use super::notes::Notes;
 use super::orphans::{Keeper, Orphans};
-use super::users::{Line, Users};
+use super::users::Users;
 use crate::platform::clock::ClockSource;
 use crate::platform::expirer::Expirers;
 use crate::platform::fork::Process;
@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::{fmt, io};
 use tickless_core::bases::{self, cancel::Cancel};
 use tickless_core::phase::Phases;
+use tickless_core::platform::OwnLine;
 use tickless_core::time::{CpuId, Ns, Tick};
 
 pub(crate) struct Shared {
@@ -33,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) notes: Notes,
     pub(crate) orphans: Orphans,
     pub(crate) arena: Arena,
-    open: Line<AtomicUsize>,
+    open: OwnLine<AtomicUsize>,
     pub(crate) users: Users<AtomicU64>,
     pub(crate) expirers: Expirers,
     /// The ticks on which the drivers wake; `None` if they wake for deadlines only.
@@ -256,7 +257,7 @@ impl OpenSet {
             notes: Notes::new(setup.notes_armings),
             orphans: Orphans::default(),
             arena,
-            open: Line(AtomicUsize::new(1)),
+            open: OwnLine(AtomicUsize::new(1)),
             users,
             expirers: Expirers::new(count),
             ticks: setup.ticks.then_some(setup.core.tick),

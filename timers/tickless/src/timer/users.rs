@@ -15,7 +15,7 @@
 //! read-modify-write. While the counts are being taken, `all` is still near `OPEN`, so no thread
 //! finds it zero. This is the idea of Linux's percpu-ref, without its grace period.
 
-use tickless_core::platform::{Ordering, Word};
+use tickless_core::platform::{Ordering, OwnLine, Word};
 
 /// The lowest bit of a CPU's count, which is set when the count has been closed.
 const CLOSED: u64 = 1;
@@ -28,28 +28,23 @@ const OPEN: u64 = 1 << 62;
 #[derive(Debug)]
 pub struct Users<W> {
     /// A count for each CPU, or more, up to a power of two. Empty for a set that never ends.
-    by_cpu: Box<[Line<W>]>,
+    by_cpu: Box<[OwnLine<W>]>,
     /// [`OPEN`] while the set is open; afterwards the number of users.
     all: W,
 }
-
-/// A word on cache lines of its own.
-#[derive(Debug)]
-#[repr(align(128))]
-pub struct Line<W>(pub W);
 
 impl<W: Word> Users<W> {
     /// Creates counts for this many CPUs, without users. With 0, users are not counted at all.
     pub fn new(words: usize) -> Users<W> {
         let words = if words == 0 { 0 } else { words.next_power_of_two() };
-        Users { by_cpu: (0..words).map(|_| Line(W::new(0))).collect(), all: W::new(OPEN) }
+        Users { by_cpu: (0..words).map(|_| OwnLine(W::new(0))).collect(), all: W::new(OPEN) }
     }
 
     /// Adds a user. The caller must be a user itself, or keep the set open.
     #[inline]
     pub fn add(&self, cpu: impl FnOnce() -> usize) {
         // Relaxed: the caller is a user or keeps the set open, so the set cannot end in this call.
-        let Some(Line(count)) = self.of_cpu(cpu) else { return };
+        let Some(OwnLine(count)) = self.of_cpu(cpu) else { return };
         if count.add(USER, Ordering::Relaxed) & CLOSED != 0 {
             self.all.add(1, Ordering::Relaxed);
         }
@@ -62,7 +57,7 @@ impl<W: Word> Users<W> {
     pub fn remove(&self, cpu: impl FnOnce() -> usize) -> bool {
         // Release: pairs with the Acquire in `close`. The thread that ends the set sees everything
         // that was done through this user.
-        self.of_cpu(cpu).is_some_and(|Line(count)| {
+        self.of_cpu(cpu).is_some_and(|OwnLine(count)| {
             count.add(USER.wrapping_neg(), Ordering::Release) & CLOSED != 0
                 && self.remove_from_all()
         })
@@ -80,7 +75,7 @@ impl<W: Word> Users<W> {
     #[must_use]
     pub fn close(&self) -> bool {
         // Acquire: pairs with the Release in `remove`.
-        let take = |Line(count): &Line<W>| count.swap(CLOSED, Ordering::Acquire);
+        let take = |OwnLine(count): &OwnLine<W>| count.swap(CLOSED, Ordering::Acquire);
         let taken = self.by_cpu.iter().map(take).fold(0, u64::wrapping_add);
         let change = users_in(taken).wrapping_sub(OPEN);
         // AcqRel: as in `remove_from_all`.
@@ -95,13 +90,13 @@ impl<W: Word> Users<W> {
     /// Returns the number of users of an open set. Exact only if no thread adds or removes users.
     pub fn count(&self) -> usize {
         // Acquire: a caller that gets 0 also sees the writes of the users that have ended.
-        let counts = self.by_cpu.iter().map(|Line(count)| count.load(Ordering::Acquire));
+        let counts = self.by_cpu.iter().map(|OwnLine(count)| count.load(Ordering::Acquire));
         // The sum is negative if users were removed while the counts were being read.
         usize::try_from(users_in(counts.fold(0, u64::wrapping_add)) as i64).unwrap_or(0)
     }
 
     #[inline]
-    fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&Line<W>> {
+    fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&OwnLine<W>> {
         let mask = self.by_cpu.len().checked_sub(1)?;
         // With one count, skip reading the CPU's number: without rseq that takes 50 instructions.
         self.by_cpu.get(if mask == 0 { 0 } else { cpu() & mask })

@@ -3,7 +3,7 @@
 use super::Part;
 use super::canvas::{Anchor, FAINT, INK, Legend, WIDTH, colour, diamond, line, mark, text};
 use crate::studies::World;
-use crate::studies::plot::{Line, Scale, Shape};
+use crate::studies::plot::{Scale, Series, Shape};
 use crate::text::figure;
 use maud::{Markup, html};
 use std::ops::Range;
@@ -15,7 +15,7 @@ const BELOW: i32 = HEIGHT - 48;
 
 /// Draws the lines of the simulated and the live plot on one pair of axes.
 pub fn draw(parts: &[Part<'_>]) -> (i32, Markup) {
-    let curves: Vec<(World, &Line)> =
+    let curves: Vec<(World, &Series)> =
         parts.iter().flat_map(|&(world, plot)| lines(world, &plot.shape)).collect();
     let Some(Shape::Curve { x, y, .. }) = parts.first().map(|(_, plot)| &plot.shape) else {
         return (0, html! {});
@@ -47,7 +47,7 @@ pub fn draw(parts: &[Part<'_>]) -> (i32, Markup) {
     (HEIGHT, content)
 }
 
-fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Line)> {
+fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Series)> {
     let lines = match shape {
         Shape::Curve { lines, .. } => lines.as_slice(),
         _ => &[],
@@ -56,7 +56,7 @@ fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Line)> {
 }
 
 /// Draws a line through its marks: solid for simulated figures, dashed for live ones.
-fn of_line(world: World, line: &Line, xs: &Axis, ys: &Axis) -> Markup {
+fn of_line(world: World, line: &Series, xs: &Axis, ys: &Axis) -> Markup {
     let is_there = |point: &&[f64; 2]| point.iter().all(|value| value.is_finite());
     let place = |point: &[f64; 2]| (xs.place(point[0]), ys.place(point[1]));
     let points: Vec<_> = line.points.iter().filter(is_there).map(place).collect();
@@ -119,7 +119,7 @@ fn powers(range: &Range<f64>, most: usize) -> Vec<f64> {
 }
 
 /// Returns the range that an axis must cover: all figures, published ones too, and some space.
-fn extent(curves: &[(World, &Line)], axis: usize, scale: Scale) -> Range<f64> {
+fn extent(curves: &[(World, &Series)], axis: usize, scale: Scale) -> Range<f64> {
     let points = curves.iter().flat_map(|(_, line)| line.points.iter().chain(&line.published));
     let is_shown = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);
     let values: Vec<f64> = points.map(|point| point[axis]).filter(is_shown).collect();
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn axes_hold_everything() {
-        let mut line = Line::new("a", Side::Before, vec![[10.0, 3.0]]);
+        let mut line = Series::new("a", Side::Before, vec![[10.0, 3.0]]);
         line.published = vec![[20.0, 50.0]];
         let curves = [(World::Sim, &line)];
         assert_eq!(extent(&curves, 0, Scale::Linear).start, 0.0);

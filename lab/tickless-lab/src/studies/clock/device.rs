@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless::Timers;
 use tickless::clock::{Counter, OpenClockError, SystemClock};
+use tickless_core::platform::OwnLine;
 
 thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };
@@ -43,13 +44,9 @@ impl Counter for Counted {
 pub struct Emulated {
     clock: Timers,
     read_ns: u64,
-    free_at: Booked,
+    /// The time until which reads have reserved the device, in nanoseconds.
+    free_at: OwnLine<AtomicU64>,
 }
-
-/// The time until which reads have reserved the device, in nanoseconds. It has its own cache line,
-/// so that access to other data does not slow it down.
-#[repr(align(128))]
-struct Booked(AtomicU64);
 
 pub const EMULATED_READ_NS: u64 = 1_000;
 
@@ -60,7 +57,7 @@ impl Emulated {
 
     /// Makes a device with another time for each read, in nanoseconds.
     pub fn with_read_ns(clock: Timers, read_ns: u64) -> Emulated {
-        Emulated { clock, read_ns, free_at: Booked(AtomicU64::new(0)) }
+        Emulated { clock, read_ns, free_at: OwnLine(AtomicU64::new(0)) }
     }
 
     fn now(&self) -> u64 {

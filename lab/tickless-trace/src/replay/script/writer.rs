@@ -20,13 +20,13 @@ pub(super) struct Writer {
     ends: Ends,
     pub(super) timers: Timers,
     pub(super) place: u32,
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<TimerState>,
     pub(super) cpus: Vec<Cpu>,
     pub(super) script: Script,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub(super) struct TimerState {
     pub(super) known: Known,
     /// The timer's last arming; `None` without one, or if its expiry is on an unknown clock.
     pub(super) armed: Option<Armed>,
@@ -83,7 +83,7 @@ impl Writer {
     pub(super) fn new(trace: &Trace, inference: Inference, left_out: LeftOut) -> Writer {
         let timers = Timers::number(trace);
         let clocks = Clocks::measure(trace, &timers);
-        let state = |is_tick| State { is_tick, ..State::default() };
+        let state = |is_tick| TimerState { is_tick, ..TimerState::default() };
         let slice_function = trace.names.find(ReplayPolicy::SLICE_FUNCTION);
         let ticks = timers.calling(trace, &trace.names.tick_functions());
         let mut script = Script::new(trace, &clocks, timers.families.clone());
@@ -149,7 +149,7 @@ impl Writer {
                 Known::Pending if base.is_some() => removed.push(Op::InferredCancel(timer)),
                 _ => {}
             }
-            *state = State { known: Known::Nothing, armed: None, is_removed: false, ..*state };
+            *state = TimerState { known: Known::Nothing, armed: None, is_removed: false, ..*state };
         }
         if !removed.is_empty() {
             self.script.push((from, self.place), gap.cpu, ItemKind::Operation, &removed);
