@@ -107,7 +107,7 @@ run_all() {
 }
 
 one() {
-  local source=$1 name program loop=()
+  local source=$1 name program seed loop=()
   name=${source#"$here"/}
   program=$work/${name//\//-}
   case $name in
@@ -121,6 +121,10 @@ one() {
   build_all "$source" "$program" "${loop[@]}"
   case $name in
     examples/echo_server.c) run_all "$name" "$program" --self-test ;;
+    tests/c/attack.c)
+      seed=$(cksum <<<"${TICKLESS_RUN:-}" | cut -d' ' -f1)
+      run_all "$name" "$program" 500 "$seed"
+      run "$name" forks "$program-static" 500 "$seed" forks ;;
     *) run_all "$name" "$program" ;;
   esac
   echo "$name: ok"
@@ -196,7 +200,7 @@ tsan=(-fsanitize=thread)
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1
 echo 'int main(void) {}' >"$work/empty.c"
 if gcc "$work/empty.c" -o "$work/empty" "${tsan[@]}" 2>/dev/null && "$work/empty"; then
-  for source in timers.c periodic.c threads.c quota.c cpp.cpp; do
+  for source in timers.c periodic.c threads.c quota.c attack.c cpp.cpp; do
     compile "$here/tests/c/$source" "$work/tsan" "${tsan[@]}" "${shared[@]}"
     run "$source" ThreadSanitizer "$work/tsan"
   done

@@ -4,7 +4,7 @@
 //! Real machines use `tickless/src/timer/pinned.rs` instead, which also handles waits that would
 //! never end, callbacks on the caller's stack, forked children, and memory that the program owns.
 
-use crate::bases::cancel::{Cancel, Occupied};
+use crate::bases::cancel::{Cancel, Wait};
 use crate::bases::{Bases, Family, Options, StartError, Started};
 use crate::link::{Timer, TimerRef};
 use crate::platform::{Ordering, Platform, Word};
@@ -58,7 +58,7 @@ impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
     /// See [`Bases::cancel_sync_unless`].
     pub fn cancel_sync_unless<E>(
         &self,
-        refuse: impl FnMut(Occupied) -> Result<(), E>,
+        refuse: impl FnMut(Wait) -> Result<(), E>,
     ) -> Result<Cancel, E> {
         self.bases.cancel_sync_unless(self.timer(), refuse)
     }

@@ -23,7 +23,6 @@
 use super::base::Bases;
 use super::decide::{Action, Operation, Seen};
 use super::family::Family;
-use super::running::Runner;
 use super::settings::Scan;
 use crate::link::TimerRef;
 use crate::platform::{Lock, Ordering, Platform, Word};
@@ -44,18 +43,7 @@ pub enum Cancel {
     Running,
 }
 
-/// A callback for which a synchronous cancel is about to wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Occupied {
-    /// The base that runs the callback.
-    pub cpu: CpuId,
-    /// The runner that executes it.
-    pub runner: Runner,
-    /// How the cancel is about to wait.
-    pub wait: Wait,
-}
-
-/// How a synchronous cancel waits.
+/// How a synchronous cancel is about to wait for a callback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
     /// For a few microseconds, the canceller checks about 100 times if the callback has returned.
@@ -121,7 +109,7 @@ impl<P: Platform> Bases<P> {
     pub fn cancel_sync_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
-        refuse: impl FnMut(Occupied) -> Result<(), E>,
+        refuse: impl FnMut(Wait) -> Result<(), E>,
     ) -> Result<Cancel, E> {
         self.disarm_and_wait(timer, Operation::CancelAndWait, refuse)
     }
@@ -134,7 +122,7 @@ impl<P: Platform> Bases<P> {
     pub fn cancel_single_shot<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
-        refuse: impl FnMut(Occupied) -> Result<(), E>,
+        refuse: impl FnMut(Wait) -> Result<(), E>,
     ) -> Result<Option<Cancel>, E> {
         if self.disarm_fast(timer, Operation::CancelSingleShot).is_some() {
             return Ok(Some(Cancel::Pending));
@@ -160,7 +148,7 @@ impl<P: Platform> Bases<P> {
     pub fn shutdown_sync_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
-        refuse: impl FnMut(Occupied) -> Result<(), E>,
+        refuse: impl FnMut(Wait) -> Result<(), E>,
     ) -> Result<Cancel, E> {
         self.disarm_and_wait(timer, Operation::Shutdown, refuse)
     }
@@ -308,7 +296,7 @@ impl<P: Platform> Bases<P> {
         &self,
         timer: TimerRef<P, L>,
         operation: Operation,
-        refuse: impl FnMut(Occupied) -> Result<(), E>,
+        refuse: impl FnMut(Wait) -> Result<(), E>,
     ) -> Result<Cancel, E> {
         // An older way, kept for comparison, waits on all bases, whatever the timer's state.
         let checks_all = self.settings().scan == Scan::AllBases;
@@ -331,7 +319,7 @@ impl<P: Platform> Bases<P> {
         timer: TimerRef<P, L>,
         operation: Operation,
         mut found: Found,
-        mut refuse: impl FnMut(Occupied) -> Result<(), E>,
+        mut refuse: impl FnMut(Wait) -> Result<(), E>,
     ) -> Result<bool, E> {
         let mut was_armed = false;
         while let (Cancel::Running, Some(cpu)) = (found.cancel, found.cpu) {
@@ -374,23 +362,27 @@ impl<P: Platform> Bases<P> {
         &self,
         cpu: CpuId,
         address: u64,
-        refuse: &mut impl FnMut(Occupied) -> Result<(), E>,
+        refuse: &mut impl FnMut(Wait) -> Result<(), E>,
     ) -> Result<(), E> {
         let base = self.base(cpu);
         for round in 0..P::SPINS {
-            let Some(runner) = base.running.runner_of(address) else { return Ok(()) };
+            if !base.running.has(address, Ordering::Acquire) {
+                return Ok(());
+            }
             if round == 0 {
-                refuse(Occupied { cpu, runner, wait: Wait::Spinning })?;
+                refuse(Wait::Spinning)?;
             }
             self.platform().relax(round);
         }
         loop {
             let mut state = base.state.lock();
-            let Some(runner) = base.running.runner_of(address) else { return Ok(()) };
+            if !base.running.has(address, Ordering::Acquire) {
+                return Ok(());
+            }
             state.has_waiters = true;
             let ended = base.running.ended();
             drop(state);
-            refuse(Occupied { cpu, runner, wait: Wait::Parked })?;
+            refuse(Wait::Parked)?;
             while base.running.still_waits(ended) {
                 self.platform().park(base.running.parking(), ended);
             }

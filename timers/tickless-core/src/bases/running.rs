@@ -60,12 +60,6 @@ impl<P: Platform> Running<P> {
         others.any(|(_, timer)| timer.load(Ordering::Relaxed) == address)
     }
 
-    /// Returns the runner that executes this timer's callback. Exact only under the lock.
-    pub(crate) fn runner_of(&self, address: u64) -> Option<Runner> {
-        let all = [Runner::Handler, Runner::Thread, Runner::Rescuer];
-        all.into_iter().find(|runner| self.timer(*runner).load(Ordering::Acquire) == address)
-    }
-
     /// Records that a callback is about to start. The caller holds the lock, and makes the timer's
     /// state idle only after this call. So a thread that reads the state and this record without
     /// the lock sees the timer pending, or running, or both, but never neither (R10).

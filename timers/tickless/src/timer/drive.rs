@@ -15,7 +15,7 @@ use tickless_core::time::{CpuId, Ns};
 impl Shared {
     /// Fires the timers of a base that are due, and wakes the tasks of those that are futures.
     pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
-        let mut batch = Batch::new(self, base, Runner::Handler, wakers);
+        let mut batch = Batch::new(self, base, wakers);
         let expired = self.bases.expire_batch(base, &mut batch);
         self.end_batch(wakers);
         expired
@@ -67,7 +67,7 @@ impl Shared {
             self.expire(base, wakers);
             return;
         }
-        let mut batch = Batch::new(self, base, Runner::Handler, wakers);
+        let mut batch = Batch::new(self, base, wakers);
         let call = self.bases.collect_batch(base, &mut batch).call;
         self.expirers.call(base, call);
         self.end_batch(wakers);
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     fn fire(&self, base: CpuId, runner: Runner, wakers: &mut Wakers) {
-        self.bases.fire_batch(base, runner, &mut Batch::new(self, base, runner, wakers));
+        self.bases.fire_batch(base, runner, &mut Batch::new(self, base, wakers));
         self.end_batch(wakers);
     }
 

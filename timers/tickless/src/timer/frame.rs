@@ -12,25 +12,7 @@
 
 use core::cell::Cell;
 use core::ptr::{from_ref, null};
-use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
-
-/// Identifies a running callback by the thread that runs it: a base's driver or expiry thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CallbackId {
-    /// The address of the set of timers that the base belongs to. The set outlives the callback.
-    pub set: usize,
-    pub cpu: CpuId,
-    pub runner: Runner,
-    /// The timer's address; 0 without a timer, or if the callback was detached from it.
-    pub timer: usize,
-}
-
-impl CallbackId {
-    pub(crate) fn of<S>(timer: usize, set: &S, cpu: CpuId, runner: Runner) -> CallbackId {
-        CallbackId { set: from_ref(set).addr(), cpu, runner, timer }
-    }
-}
 
 /// A set of timers. Makes the threads that wait for callbacks of one of its bases check again
 /// whether they are in a deadlock.
@@ -38,21 +20,20 @@ pub(crate) trait RecheckWaits {
     fn recheck_waits(&self, cpu: CpuId);
 }
 
-/// The thread that executes a callback: a runner (driver or expiry thread) of a base in a set.
+/// The base whose callbacks a thread executes, and the set that the base belongs to.
 pub(crate) struct Runs {
     set: *const dyn RecheckWaits,
     cpu: CpuId,
-    runner: Runner,
 }
 
 impl Runs {
-    pub(crate) fn on<S: RecheckWaits + 'static>(set: &S, cpu: CpuId, runner: Runner) -> Runs {
-        Runs { set: from_ref(set), cpu, runner }
+    pub(crate) fn on<S: RecheckWaits + 'static>(set: &S, cpu: CpuId) -> Runs {
+        Runs { set: from_ref(set), cpu }
     }
 
     /// Makes the `Runs` for code that counts as a callback but belongs to no base, such as wakers.
     pub(crate) fn nowhere<S: RecheckWaits + 'static>(set: &S) -> Runs {
-        Runs::on(set, CpuId(u16::MAX), Runner::Handler)
+        Runs::on(set, CpuId(u16::MAX))
     }
 }
 
@@ -84,11 +65,6 @@ impl Frame {
     fn runs(&self) -> &Runs {
         // SAFETY: `enter` requires that the `Runs` exist for as long as this frame is on the chain.
         unsafe { &*self.runs }
-    }
-
-    fn callback(&self) -> CallbackId {
-        let Runs { set, cpu, runner } = *self.runs();
-        CallbackId { set: set.cast::<()>().addr(), cpu, runner, timer: self.timer.get() }
     }
 }
 
@@ -144,20 +120,21 @@ pub(super) fn innermost_timer() -> usize {
     find(|_| true).map_or(0, |frame| frame.timer.get())
 }
 
-/// Returns the callbacks that run on this thread's stack; the innermost comes first.
-pub(super) fn callbacks() -> Vec<CallbackId> {
-    let mut callbacks = Vec::new();
+/// Returns the addresses of the timers whose callbacks run on this thread's stack, innermost first;
+/// 0 for those that have been detached.
+pub(super) fn timers() -> Vec<usize> {
+    let mut timers = Vec::new();
     find(|frame| {
-        callbacks.push(frame.callback());
+        timers.push(frame.timer.get());
         false
     });
-    callbacks
+    timers
 }
 
 /// Makes the threads that wait for one of this thread's callbacks check again for a deadlock.
-pub(super) fn recheck_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
+pub(super) fn recheck_waiters(is_waited_for: impl Fn(usize) -> bool) {
     find(|frame| {
-        if is_waited_for(frame.callback()) {
+        if is_waited_for(frame.timer.get()) {
             // SAFETY: the set outlives its callback, whose frame this is.
             unsafe { &*frame.runs().set }.recheck_waits(frame.runs().cpu);
         }
@@ -194,7 +171,7 @@ mod tests {
     #[test]
     fn frames_nest_and_end() {
         let sets = [1u8, 2];
-        let runs = |set| Runs::on(set, CpuId(0), Runner::Handler);
+        let runs = |set| Runs::on(set, CpuId(0));
         let are_in = || [is_in_callback_of(&sets[0]), is_in_callback_of(&sets[1])];
         assert!(!is_in_callback());
         within(&runs(&sets[0]), 0, || {
@@ -214,12 +191,12 @@ mod tests {
     /// Goal: X4 (identity is not the address).
     #[test]
     fn a_detached_callback_names_no_timer() {
-        let runs = Runs::on(&3u8, CpuId(0), Runner::Handler);
+        let runs = Runs::on(&3u8, CpuId(0));
         assert!(!detach(64) && !is_detached());
         within(&runs, 64, || {
             within(&runs, 128, || {
                 assert!(detach(64) && !is_detached(), "the outer one");
-                assert_eq!(callbacks().iter().map(|id| id.timer).collect::<Vec<_>>(), [128, 0]);
+                assert_eq!(timers(), [128, 0]);
                 assert!(!detach(64) && !is_in_callback_of_timer(64));
             });
             assert!(is_detached() && is_in_callback());

@@ -20,7 +20,7 @@
 
 use super::cancel_error::CancelError;
 use super::ends::{self, End};
-use super::frame::{self, CallbackId};
+use super::frame;
 use super::glue::{Host, Task};
 use super::notes;
 use super::shared::Shared;
@@ -29,7 +29,7 @@ use crate::events;
 use core::fmt;
 use core::ops::Deref;
 use core::ptr::NonNull;
-use tickless_core::bases::cancel::{Cancel, Occupied, Wait};
+use tickless_core::bases::cancel::{Cancel, Wait};
 use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{NewTimer, Timer, TimerRef, prefetch_at};
 use tickless_core::time::{Ns, Window};
@@ -229,7 +229,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return Ok(Cancel::Idle);
         }
         let mut waiting = None;
-        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        let refuse = |wait| self.refuse(wait, &mut waiting);
         Ok(self.found(self.set.bases.cancel_sync_unless(self.timer(), refuse)?))
     }
 
@@ -239,7 +239,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return Ok(Cancel::Idle);
         }
         let mut waiting = None;
-        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        let refuse = |wait| self.refuse(wait, &mut waiting);
         let found = self.set.bases.cancel_single_shot(self.timer(), refuse)?;
         found.map(|found| self.found(found)).ok_or(CancelError::NotSingleShot)
     }
@@ -254,29 +254,23 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// Shuts the timer down and waits for its callback. Refuses a wait that would never end.
     fn shut_and_wait(&self) -> Result<Cancel, CancelError> {
         let mut waiting = None;
-        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        let refuse = |wait| self.refuse(wait, &mut waiting);
         self.set.bases.shutdown_sync_unless(self.timer(), refuse)
     }
 
     /// Returns an error if waiting for this timer's callback would never end (X6).
     #[cold]
-    fn refuse(
-        &self,
-        occupied: Occupied,
-        waiting: &mut Option<waits::Entered>,
-    ) -> Result<(), CancelError> {
+    fn refuse(&self, wait: Wait, waiting: &mut Option<waits::Entered>) -> Result<(), CancelError> {
         let timer = self.address();
         if frame::is_in_callback_of_timer(timer) {
             return Err(CancelError::OwnCallback);
         }
-        let Occupied { cpu, runner, wait } = occupied;
         if wait == Wait::Spinning {
             return Ok(());
         }
-        let callback = CallbackId::of(timer, &*self.set, cpu, runner);
         // The table of waits has one entry for each thread: drop the previous one before the next.
         drop(waiting.take());
-        let (entered, circle) = waits::enter(Goal::Callback(callback));
+        let (entered, circle) = waits::enter(Goal::CallbackOf(timer));
         *waiting = Some(entered);
         match circle {
             None => Ok(()),

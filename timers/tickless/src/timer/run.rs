@@ -10,7 +10,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tickless_core::bases::expiry;
 use tickless_core::bases::firing::{CallbackResult, Firing};
-use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
 /// The callbacks that one thread runs in one go for the due timers of a base.
@@ -21,13 +20,8 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(
-        shared: &'a Shared,
-        base: CpuId,
-        runner: Runner,
-        wakers: &'a mut Wakers,
-    ) -> Batch<'a> {
-        Batch { shared, runs: Runs::on(shared, base, runner), wakers }
+    pub(super) fn new(shared: &'a Shared, base: CpuId, wakers: &'a mut Wakers) -> Batch<'a> {
+        Batch { shared, runs: Runs::on(shared, base), wakers }
     }
 }
 

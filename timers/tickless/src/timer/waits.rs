@@ -7,7 +7,7 @@
 //! follow under one mutex. A wait for a lock cannot be refused. A thread that enters one makes the
 //! threads that wait for its callbacks check again: those that are in a circle give up instead.
 
-use super::frame::{self, CallbackId};
+use super::frame;
 use crate::platform::fork::ProcessLock;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -24,7 +24,9 @@ pub fn this_thread() -> u64 {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Goal {
-    Callback(CallbackId),
+    /// The callback of the timer at this address. A timer that is waited for is not freed, so the
+    /// address belongs to no other.
+    CallbackOf(usize),
     Lock(Holder),
 }
 
@@ -61,7 +63,8 @@ pub enum Circle {
 #[derive(Debug)]
 struct Wait {
     thread: u64,
-    within: Vec<CallbackId>,
+    /// The timers whose callbacks the thread is in.
+    within: Vec<usize>,
     goal: Goal,
 }
 
@@ -80,7 +83,7 @@ impl Drop for Entered<'_> {
 
 /// Enters a wait of this thread. If it closes a circle of waits, returns the kind of circle.
 pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
-    let (thread, within) = (this_thread(), frame::callbacks());
+    let (thread, within) = (this_thread(), frame::timers());
     let mut waits = WAITS.lock();
     waits.retain(|wait| wait.thread != thread);
     waits.push(Wait { thread, within, goal });
@@ -95,7 +98,7 @@ pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
     // Copy the goals first: checking again takes a base's lock, which is forbidden while the table
     // of waits is locked.
     let goals: Vec<Goal> = WAITS.lock().iter().map(|wait| wait.goal).collect();
-    frame::recheck_waiters(|callback| goals.contains(&Goal::Callback(callback)));
+    frame::recheck_waiters(|timer| goals.contains(&Goal::CallbackOf(timer)));
     entered
 }
 
@@ -109,11 +112,11 @@ fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
     // thread that closed it is about to remove its wait.
     for _ in 0..=waits.len() {
         let next = match goal {
-            Goal::Callback(callback) if mine.within.contains(&callback) => {
+            Goal::CallbackOf(timer) if mine.within.contains(&timer) => {
                 return Some(Circle::Callbacks);
             }
             Goal::Lock(holder) if holder.thread() == thread => return Some(Circle::Lock),
-            Goal::Callback(callback) => waits.iter().find(|wait| wait.within.contains(&callback)),
+            Goal::CallbackOf(timer) => waits.iter().find(|wait| wait.within.contains(&timer)),
             Goal::Lock(holder) => waits.iter().find(|wait| wait.thread == holder.thread()),
         };
         goal = next?.goal;
@@ -124,22 +127,15 @@ fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickless_core::bases::running::Runner;
-    use tickless_core::time::CpuId;
 
-    fn id(cpu: u16) -> CallbackId {
-        CallbackId { set: 8, cpu: CpuId(cpu), runner: Runner::Handler, timer: 0 }
-    }
-
-    fn wait(thread: u64, within: &[u16], goal: Goal) -> Wait {
-        let within = within.iter().map(|cpu| id(*cpu)).collect();
-        Wait { thread, within, goal }
+    fn wait(thread: u64, within: &[usize], goal: Goal) -> Wait {
+        Wait { thread, within: within.to_vec(), goal }
     }
 
     /// Goal: X6 (endless waits are refused).
     #[test]
     fn finds_circles_only() {
-        let callback = |cpu| Goal::Callback(id(cpu));
+        let callback = Goal::CallbackOf;
         let mut waits = vec![wait(1, &[0], callback(1)), wait(2, &[1], callback(2))];
         assert_eq!(circle(&waits, 1), None, "the third does not wait");
         waits.push(wait(3, &[2], callback(3)));

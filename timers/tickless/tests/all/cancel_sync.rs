@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tickless::callback::{CallbackLock, Cancel, Started};
 use tickless::driver::CpuId;
-use tickless::{CancelError, HrTimer, Timeout, Timers};
+use tickless::{CancelError, HrTimer, Timeout, Timers, VirtualTime};
 
 /// Runs `cancel` on another thread while a callback is inside the gate, and opens the gate some
 /// time after that thread has begun, before which `cancel` must not return. Returns its result.
@@ -110,6 +110,33 @@ fn callbacks_cannot_wait_for_each_other() {
             timer.cancel_sync().unwrap();
         }
     }
+}
+
+/// Goal: X6 (no endless wait), also where the driver of a base does the work of its expiry thread.
+#[test]
+fn callbacks_of_two_clocks_cannot_wait_for_each_other() {
+    let builder = || Timers::builder().bases(1).expiry_threads();
+    let times = [0, 1].map(|_| VirtualTime::with_builder(builder(), tickless::time::Instant::ZERO));
+    let places: [Place<Arc<Timeout>>; 2] = [Place::empty(), Place::empty()];
+    let (barrier, (tx, rx)) = (Arc::new(std::sync::Barrier::new(2)), mpsc::channel());
+    let pair = [0, 1].map(|me: usize| {
+        let (other, barrier, tx) = (places[1 - me].clone(), Arc::clone(&barrier), tx.clone());
+        Arc::new(times[me].timers().timeout(move |_| {
+            let other = other.take().unwrap();
+            barrier.wait();
+            tx.send(other.cancel_sync()).unwrap();
+        }))
+    });
+    for (place, timer) in places.iter().zip(&pair) {
+        place.put(Arc::clone(timer));
+        timer.start(MS).unwrap();
+    }
+    for time in times.clone() {
+        // Not joined: it would hang if the test fails.
+        std::thread::spawn(move || time.advance(HOUR));
+    }
+    let wait = || rx.recv_timeout(crate::support::PATIENCE).expect("both hang");
+    assert!([wait(), wait()].contains(&Err(CancelError::EachOther)));
 }
 
 /// Goal: X6 (no endless wait).

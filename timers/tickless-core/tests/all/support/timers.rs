@@ -2,7 +2,7 @@
 
 use super::{TestPlatform, WatchedWord};
 use std::sync::Arc;
-use tickless_core::bases::cancel::{Cancel, Occupied};
+use tickless_core::bases::cancel::{Cancel, Wait};
 use tickless_core::bases::{Bases, Options, StartError, Started};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
@@ -42,7 +42,7 @@ forward! {
     cancel() -> Cancel;
     try_cancel() -> Cancel;
     cancel_sync() -> Cancel;
-    cancel_sync_unless(refuse: impl FnMut(Occupied) -> Result<(), ()>) -> Result<Cancel, ()>;
+    cancel_sync_unless(refuse: impl FnMut(Wait) -> Result<(), ()>) -> Result<Cancel, ()>;
     cancel_single_shot() -> Option<Cancel>;
     shutdown() -> Cancel;
     is_active() -> bool;
