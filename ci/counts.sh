@@ -4,3 +4,4 @@
 . "$(dirname "$0")/lib.sh"
 command -v valgrind >/dev/null || { skip "instruction counts" "valgrind is not installed"; exit 0; }
 cargo bench --locked -p tickless --bench instructions
+cargo bench --locked -p tickless --features tokio-time --bench instructions -- runtime

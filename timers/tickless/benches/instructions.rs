@@ -64,6 +64,10 @@ const COUNTED: &[Counted] = &[
     ("limiter_take", Some(45.0), || limiter_take(&Permits::open())),
     ("limiter_refuse", Some(42.0), || limiter_refuse(&Permits::open())),
     ("timeout_expiry", Some(182.0), || timeout_expiry(&Virtual::new(Timers::builder()))),
+    #[cfg(feature = "tokio-time")]
+    ("sleep_in_one_runtime", Some(1550.0), || sleep_in_one_runtime(&Runtimes::new())),
+    #[cfg(feature = "tokio-time")]
+    ("sleep_in_many_runtimes", Some(1550.0), || sleep_in_many_runtimes(&Runtimes::new())),
 ];
 
 fn main() -> ExitCode {
@@ -127,7 +131,7 @@ fn instructions(name: &str) -> Result<f64, String> {
     let this = std::env::current_exe().map_err(|e| e.to_string())?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
-        .arg(format!("--toggle-collect=instructions::{name}"))
+        .arg(format!("--toggle-collect=instructions::*{name}"))
         .arg(this)
         .args(["--run", name])
         .output()
@@ -503,4 +507,50 @@ fn limiter_refuse(permits: &Permits) {
 #[inline(never)]
 fn timeout_expiry(virtual_timers: &Virtual) {
     virtual_timers.fire();
+}
+
+#[cfg(feature = "tokio-time")]
+use runtimes::{Runtimes, sleep_in_many_runtimes, sleep_in_one_runtime};
+
+/// Sleeps in tokio's runtimes. They use no descriptors, of which a process may have few.
+#[cfg(feature = "tokio-time")]
+mod runtimes {
+    use super::{OPERATIONS, after, poll_once};
+    use std::pin::pin;
+    use tickless::tokio_time::{sleep, use_tokio_sleep};
+    use tokio::runtime::{Builder, Runtime};
+
+    pub struct Runtimes(Vec<Runtime>);
+
+    impl Runtimes {
+        pub fn new() -> Runtimes {
+            let build = |_| {
+                let runtime = Builder::new_current_thread().enable_time().build();
+                let runtime = runtime.expect("a runtime without threads");
+                runtime.block_on(async { use_tokio_sleep() });
+                sleeps(1, [&runtime]);
+                runtime
+            };
+            Runtimes((0..OPERATIONS).map(build).collect())
+        }
+    }
+
+    #[inline(always)]
+    fn sleeps<'a>(count: u64, runtimes: impl IntoIterator<Item = &'a Runtime>) {
+        for (nth, runtime) in (0..count).zip(runtimes) {
+            let _in_runtime = runtime.enter();
+            poll_once(pin!(sleep(after(nth))));
+        }
+    }
+
+    #[inline(never)]
+    pub fn sleep_in_one_runtime(Runtimes(all): &Runtimes) {
+        sleeps(OPERATIONS, all[..1].iter().cycle());
+    }
+
+    /// Goal: no list of runtimes is searched, and no lock is taken: as with one.
+    #[inline(never)]
+    pub fn sleep_in_many_runtimes(Runtimes(all): &Runtimes) {
+        sleeps(OPERATIONS, all);
+    }
 }

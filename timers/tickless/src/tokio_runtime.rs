@@ -25,7 +25,7 @@ use driver::Driver;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
@@ -36,14 +36,20 @@ use tokio::runtime::{Handle, Id};
 thread_local! {
     /// The virtual clocks that this thread has entered. The innermost is last.
     static ENTERED: RefCell<Vec<VirtualTime>> = const { RefCell::new(Vec::new()) };
-    /// The runtime whose timers this thread used last: saves the lock of `ALL`.
-    static LAST_USED: RefCell<Option<(Id, Weak<RuntimeTimers>)>> = const { RefCell::new(None) };
+    /// The runtimes whose timers this thread has used: saves the lock of `ALL`.
+    static USED: RefCell<Runtimes> = const { RefCell::new(NO_RUNTIMES) };
 }
 
-type Runtimes = HashMap<Id, Weak<RuntimeTimers>, BuildHasherDefault<DefaultHasher>>;
+static ALL: ProcessLock<Runtimes> = ProcessLock::new(NO_RUNTIMES);
 
-static ALL: ProcessLock<Runtimes> =
-    ProcessLock::new(HashMap::with_hasher(BuildHasherDefault::new()));
+type Runtimes = HashMap<Id, Weak<RuntimeTimers>, BuildHasherDefault<IdHasher>>;
+
+const NO_RUNTIMES: Runtimes = HashMap::with_hasher(BuildHasherDefault::new());
+
+/// Tokio numbers its runtimes, so the number itself is a hash without collisions. The table also
+/// needs bits at the top.
+#[derive(Default)]
+struct IdHasher(u64);
 
 #[derive(Debug)]
 pub(crate) struct RuntimeTimers {
@@ -128,11 +134,27 @@ pub(crate) fn now() -> Instant {
         return time.now();
     }
     match Handle::try_current() {
-        Ok(runtime) => match last_used(&runtime) {
+        Ok(runtime) => match used(&runtime) {
             Some(timers) => timers.clock.now_here().into(),
             None => clock::now_in(&runtime).into(),
         },
         Err(_) => process::now(),
+    }
+}
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(self.0 << 8 | u64::from(byte)));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number ^ number.rotate_right(7);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -176,22 +198,29 @@ impl Current {
 /// Returns the timers of a runtime that the caller is in, and starts them if necessary.
 #[track_caller]
 fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
-    if let Some(timers) = last_used(runtime) {
+    if let Some(timers) = used(runtime) {
         return Some(timers);
     }
     let timers = find_or_start(runtime, |_| ())?;
-    let used = Some((runtime.id(), Arc::downgrade(&timers)));
-    let _ = LAST_USED.try_with(|last| last.replace(used));
+    let (id, weak) = (runtime.id(), Arc::downgrade(&timers));
+    let _ = USED.try_with(|used| insert(&mut used.borrow_mut(), id, weak));
     Some(timers)
 }
 
-fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
-    let last_used = LAST_USED.try_with(|last| match &*last.borrow() {
-        Some((last, timers)) if *last == runtime.id() => timers.upgrade(),
-        _ => None,
-    });
+fn used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
+    let used = USED.try_with(|used| used.borrow().get(&runtime.id()).and_then(Weak::upgrade));
     // `None` while a thread's thread-locals are being destroyed.
-    last_used.ok().flatten()
+    used.ok().flatten()
+}
+
+fn insert(runtimes: &mut Runtimes, id: Id, timers: Weak<RuntimeTimers>) {
+    if runtimes.len() == runtimes.capacity() {
+        // Before the table grows, remove the runtimes that have ended: O(1) for each start.
+        runtimes.retain(|_, timers| timers.strong_count() > 0);
+        let live = runtimes.len();
+        runtimes.reserve(live + 1);
+    }
+    runtimes.insert(id, timers);
 }
 
 /// Returns the timers of a runtime, and starts them if necessary. `set` changes the settings of
@@ -205,16 +234,10 @@ fn find_or_start(runtime: &Handle, set: fn(&RuntimeClock)) -> Option<Arc<Runtime
         set(&timers.clock);
         return Some(timers);
     }
-    if all.len() == all.capacity() {
-        // Before the table grows, remove the runtimes that have ended: O(1) for each start.
-        all.retain(|_, timers| timers.strong_count() > 0);
-        let live = all.len();
-        all.reserve(live + 1);
-    }
     let clock = RuntimeClock::of(runtime);
     set(&clock);
     let timers = RuntimeTimers::start(runtime, clock)?;
-    all.insert(id, timers.clone());
+    insert(&mut all, id, timers.clone());
     // `None` if the runtime has been shut down: it has dropped the task, which owned the timers.
     timers.upgrade()
 }

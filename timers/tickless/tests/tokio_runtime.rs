@@ -6,7 +6,6 @@
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Waker};
 use std::time::{self, Duration};
 use tickless::tokio_time::{Instant, sleep, sleep_until, stats, timeout, use_tokio_sleep};
 use tokio::runtime::{Builder, Runtime, RuntimeFlavor};
@@ -79,29 +78,6 @@ fn several_runtimes_are_independent() {
             assert!(begin.elapsed() >= 2 * MS);
         }
     }
-}
-
-/// No list of runtimes is searched: a thread that uses many in turn pays for cache misses only.
-#[test]
-fn one_of_many_runtimes_is_found_without_a_search() {
-    let runtimes: Vec<_> =
-        (0..300).map(|_| Builder::new_current_thread().enable_time().build().unwrap()).collect();
-    let polls = |runtime: &Runtime| {
-        let _in_runtime = runtime.enter();
-        let mut sleep = pin!(sleep(HOUR));
-        assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    };
-    runtimes.iter().for_each(|runtime| runtime.block_on(async { use_tokio_sleep() }));
-    let round = |of: &dyn Fn(usize) -> usize| {
-        let begin = time::Instant::now();
-        (0..runtimes.len()).for_each(|nth| polls(&runtimes[of(nth)]));
-        begin.elapsed()
-    };
-    // In turn, so that a busy machine disturbs both; the fastest of many was not disturbed.
-    let rounds: Vec<_> = (0..300).map(|_| (round(&|_| 0), round(&|nth| nth))).collect();
-    let one = rounds.iter().map(|(one, _)| *one).min().unwrap();
-    let all = rounds.iter().map(|(_, all)| *all).min().unwrap();
-    assert!(all < 4 * one, "{one:?} with one runtime, {all:?} with {}", runtimes.len());
 }
 
 #[test]
