@@ -266,7 +266,7 @@ impl Engine<'_> {
         let until_next = next.and_then(|next| self.clock.real_time_until(next));
         let may_wait = next.is_some() || self.hides_waits();
         let looks = may_wait && self.clock.jumps_when_idle();
-        if looks && next.is_some() && rounds.quiet < SPINS && rounds.busy <= BUSY {
+        if looks && rounds.quiet < SPINS && rounds.busy <= BUSY {
             std::thread::yield_now();
             return;
         }
