@@ -7,7 +7,7 @@
 //! has the table of what can be under way. Pure.
 
 use crate::filter::timeout_argument;
-use crate::tree::Call;
+use crate::thread::Call;
 
 /// What ends a sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

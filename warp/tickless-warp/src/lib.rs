@@ -10,8 +10,9 @@
 //! - `sys`: system calls of the tracer.
 //! - `page`: the code and data by which programs read the clock without a system call.
 //! - `disk`: requests that a disk has yet to end.
-//! - `tree`, `ends`, `asleep`, `look`: the threads, what ends a sleep, whether all threads wait,
-//!   and how the kernel shows it.
+//! - `thread`, `tree`: what each thread does, and what the tracer has to do when that changes.
+//! - `ends`, `asleep`, `look`: what ends a sleep, whether all threads wait, and how the kernel
+//!   shows it.
 //! - `engine`: what the tracer does at each stop of a thread, and when it moves the clock.
 //! - `report`: which threads waited for what.
 //!
@@ -45,6 +46,8 @@ mod look;
 mod page;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sys;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod thread;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod timeout;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

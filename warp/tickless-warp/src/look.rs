@@ -1,11 +1,12 @@
 //! What the kernel shows of a thread: its state and its system call in `/proc`, and how often it
 //! has run or was woken.
 
-use crate::asleep::{InCall, Look};
+use crate::asleep::Look;
 use crate::ends::{EndedBy, ended_by};
 use crate::sys::descriptors;
 use crate::sys::thread_events::ThreadEvents;
-use crate::tree::{Call, Thread};
+use crate::thread::{Call, InCall};
+use crate::tree::Thread;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -109,16 +110,16 @@ fn read(file: &mut Option<File>, path: std::fmt::Arguments<'_>, text: &mut [u8])
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thread::{Mark, Untraced};
     use crate::timeout::timed_call;
-    use crate::tree::Untraced;
 
     #[test]
     fn a_thread_that_runs_may_yet_wait() {
         let args = [5, 0x7ff0, 128, 1_000, 0, 0];
         let number = libc::SYS_epoll_wait;
         let call = timed_call(number, args, |_| None).unwrap();
-        let (deadline, key, expiry, was_asleep) = (0, None, None, false);
-        let wait = Untraced { call, number, ip: 0x4000, args, deadline, key, expiry, was_asleep };
+        let (deadline, mark) = (0, Mark::Unknown);
+        let wait = Untraced { call, number, ip: 0x4000, args, deadline, mark };
         let is_in = |text| match parse(text) {
             InCall::Waits(call) => Some(wait.is_at(&call)),
             _ => None,

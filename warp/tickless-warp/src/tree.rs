@@ -2,57 +2,11 @@
 
 use crate::line::Ns;
 use crate::options;
-use crate::sys::notices::Notice;
-use crate::sys::ptrace::Registers;
-use crate::timeout::{NS, TimedCall, When};
-use libc::{c_long, pid_t};
+use crate::thread::{Change, Effects, InCall, Signals, State};
+use crate::timeout::{NS, When};
+use libc::pid_t;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use tickless_core::local::Key;
-
-/// A wait with a deadline.
-#[derive(Clone, Copy)]
-pub(crate) struct Wait {
-    pub(crate) call: TimedCall,
-    /// The thread's registers at the begin of the call.
-    pub(crate) registers: Registers,
-    /// When the wait ends; `None` if that is beyond the range of the clock.
-    pub(crate) deadline: Option<Ns>,
-    /// The armed deadline, until it has come.
-    pub(crate) key: Option<Key>,
-    pub(crate) since: Ns,
-}
-
-/// A wait with a timeout that the kernel itself ends, unseen by the tracer. The kernel's timeout is
-/// right while the virtual clock does not jump, and comes too late after a jump.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Untraced {
-    pub(crate) call: TimedCall,
-    pub(crate) number: c_long,
-    pub(crate) ip: u64,
-    pub(crate) args: [u64; 6],
-    pub(crate) deadline: Ns,
-    /// The armed deadline, until it has come.
-    pub(crate) key: Option<Key>,
-    /// When the kernel's timeout ends the wait. Identifies a wait that began without a notice (the
-    /// seccomp message about a system call); `None` for one with a notice, or if it is not known.
-    pub(crate) expiry: Option<Ns>,
-    /// Whether the thread was asleep when its deadline came.
-    pub(crate) was_asleep: bool,
-}
-
-impl Untraced {
-    /// Returns whether a thread with these registers is in this wait.
-    pub(crate) fn is_at(&self, &(number, ip, args): &Call) -> bool {
-        // The kernel repeats an interrupted poll(2) under another number: restart_syscall(2).
-        let is_number = number == self.number || number == libc::SYS_restart_syscall;
-        is_number && (ip, args) == (self.ip, self.args)
-    }
-}
-
-/// A system call: its number, the address of the instruction after it, and its arguments. A thread
-/// that sleeps outside of all system calls has the number -1.
-pub(crate) type Call = (c_long, u64, [u64; 6]);
 
 /// The files of a thread in `/proc`, opened when first needed.
 #[derive(Default)]
@@ -62,51 +16,10 @@ pub(crate) struct Files {
     pub(crate) call: Option<File>,
 }
 
-/// A wait that a signal has interrupted, and whose call the kernel perhaps repeats.
-#[derive(Clone, Copy)]
-pub(crate) struct Interrupted {
-    pub(crate) registers: Registers,
-    pub(crate) deadline: Option<Ns>,
-}
-
-/// Whether a signal is perhaps on its way to a thread in a call that only sleeps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Signals {
-    None,
-    UnderWay,
-}
-
-/// What a thread does.
-#[derive(Clone, Copy)]
-pub(crate) enum State {
-    /// The thread is new, and has not yet stopped for the first time.
-    New,
-    /// The thread runs, or waits in a call without a timeout or with the kernel's own timeout.
-    Free,
-    /// The thread makes a call that only sleeps. It is blocked until the tracer answers its notice
-    /// (the seccomp message about the call); only a signal can end the sleep early.
-    Held(Wait, Notice),
-    /// The thread is in a wait that has no timeout in the kernel. ptrace reports the call's end.
-    Waiting(Wait),
-    /// The tracer has interrupted the thread's wait (see `Waiting`), because its deadline has come.
-    Ending(Wait),
-    /// The thread is in timer_create(2), whose result the tracer has to see.
-    CreatingTimer { clock: u64, event: u64, id: u64 },
-    /// The thread is in io_submit(2), for this context. The tracer has to see how much it submits.
-    Submitting(u64),
-    /// The thread's process has been stopped by a signal.
-    Stopped,
-    /// The thread waits for its child of vfork(2).
-    Lending,
-}
-
 pub(crate) struct Thread {
     pub(crate) tid: pid_t,
     pub(crate) process: pid_t,
     pub(crate) state: State,
-    pub(crate) interrupted: Option<Interrupted>,
-    /// The thread's last wait with the kernel's own timeout, unless it is known to have ended.
-    pub(crate) untraced: Option<Untraced>,
     pub(crate) files: Files,
     /// The thread's activity (how often it was woken or ran) when it was last found asleep.
     pub(crate) activity_asleep: Option<u64>,
@@ -114,25 +27,7 @@ pub(crate) struct Thread {
 
 impl Thread {
     pub(crate) fn new(tid: pid_t, process: pid_t) -> Thread {
-        Thread {
-            tid,
-            process,
-            state: State::New,
-            interrupted: None,
-            untraced: None,
-            files: Files::default(),
-            activity_asleep: None,
-        }
-    }
-
-    /// Returns the number of the system call in which the thread waits for a time.
-    pub(crate) fn call_of_wait(&self) -> Option<i64> {
-        match self.state {
-            State::Held(wait, _) | State::Waiting(wait) | State::Ending(wait) => {
-                Some(wait.registers.orig_rax.cast_signed())
-            }
-            _ => None,
-        }
+        Thread { tid, process, state: State::New, files: Files::default(), activity_asleep: None }
     }
 }
 
@@ -152,10 +47,11 @@ pub(crate) struct Process {
 pub(crate) struct Tree {
     pub(crate) threads: HashMap<pid_t, Thread>,
     pub(crate) processes: HashMap<pid_t, Process>,
-    /// The armed deadlines of untraced waits that a census (the check of all threads) found ended.
-    pub(crate) ended_waits: Vec<Key>,
-    /// Threads that have run, and that a census (the check of all threads) has then found asleep.
-    pub(crate) fell_asleep: Vec<pid_t>,
+    /// Threads that have run, and that a census (the check of all threads) has then found asleep,
+    /// each with its call.
+    pub(crate) fell_asleep: Vec<(pid_t, InCall)>,
+    /// Whether a signal is perhaps on its way to a thread that is held in a sleep.
+    pub(crate) signals: Signals,
     /// Threads that stopped before the tracer got the stop of their parent that announces them.
     unannounced: HashSet<pid_t>,
 }
@@ -190,10 +86,19 @@ impl Tree {
         self.add(tid)
     }
 
-    pub(crate) fn set(&mut self, tid: pid_t, state: State) {
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.state = state;
+    /// Changes the state of a thread by what the tracer has learnt. Returns what the tracer must
+    /// do.
+    pub(crate) fn on(&mut self, tid: pid_t, change: Change, now: Ns) -> Effects {
+        let Some(thread) = self.threads.get_mut(&tid) else { return Effects::default() };
+        let effects = thread.state.on(change, now);
+        if effects.signals == Signals::UnderWay {
+            self.signals = Signals::UnderWay;
         }
+        effects
+    }
+
+    pub(crate) fn state(&self, tid: pid_t) -> State {
+        self.threads.get(&tid).map_or(State::New, |thread| thread.state)
     }
 
     /// Removes a thread. If it was the first thread of its process, removes the process too,

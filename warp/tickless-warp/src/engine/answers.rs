@@ -1,10 +1,11 @@
 //! System calls that read or set a clock, answered from the virtual clock.
 
-use super::state::{Engine, FAULT, arguments};
+use super::state::{Engine, FAULT};
 use crate::line::Offsets;
 use crate::sys::events::has_clock;
 use crate::sys::memory;
 use crate::sys::ptrace::Registers;
+use crate::thread::{Change, arguments};
 use crate::timeout::{ALARM_CLOCKS, NS, timespec};
 use libc::{c_long, pid_t};
 
@@ -30,7 +31,7 @@ impl Engine<'_> {
                 let clock = first & u64::from(u32::MAX);
                 let is_alarm = ALARM_CLOCKS.contains(&(clock as i32));
                 if !Offsets::is_virtual(clock) || (is_alarm && !has_clock(clock as i32)) {
-                    self.resume(tid, 0);
+                    self.on(tid, Change::GoesOn);
                     return true;
                 }
                 let ahead = self.tree.namespace_ahead(tid, clock);

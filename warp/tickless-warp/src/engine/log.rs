@@ -5,7 +5,7 @@ use super::timer::TimerId;
 use crate::filter::call_name;
 use crate::options::Process;
 use crate::report::{Ending, Waiter};
-use crate::tree::Wait;
+use crate::thread::Wait;
 use libc::pid_t;
 use std::fs;
 use std::time::Duration;
@@ -33,8 +33,8 @@ impl Engine<'_> {
         let row = match due {
             Due::Until => None,
             Due::Wait(tid) => {
-                let call = self.tree.threads.get(&tid).and_then(|thread| thread.call_of_wait());
-                call.and_then(|call| self.log_row(tid, call))
+                let wait = self.tree.state(tid).wait();
+                wait.and_then(|wait| self.log_row(tid, wait.registers.orig_rax.cast_signed()))
             }
             Due::Timer(TimerId::Alarm(process)) => self.log_row(process, -1),
             Due::Timer(TimerId::Process(process, _)) => self.log_row(process, -2),

@@ -2,6 +2,7 @@
 
 mod answers;
 mod clock;
+mod effects;
 mod install;
 mod log;
 mod outside;

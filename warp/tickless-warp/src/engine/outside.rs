@@ -1,11 +1,11 @@
 //! Input from outside of the traced processes: a terminal or pipe that the program got as its
 //! standard input, connections to other machines, and pseudo-terminals. Meanwhile, time is real.
 
-use super::state::{Engine, arguments};
+use super::state::Engine;
 use crate::options::{Note, Outside};
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, memory};
-use crate::tree::State;
+use crate::thread::{State, arguments};
 use libc::pid_t;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -64,7 +64,7 @@ impl Engine<'_> {
                 .tree
                 .threads
                 .values()
-                .filter(|thread| matches!(thread.state, State::Free | State::Waiting(_)));
+                .filter(|thread| matches!(thread.state, State::Free(_) | State::Waiting(_)));
             let tid = free.map(|thread| thread.tid).find(reads)?;
             Some((tid, "its standard input"))
         });

@@ -18,12 +18,12 @@ use crate::sys::events::{self, Handling};
 use crate::sys::launch::{Filters, launch};
 use crate::sys::notices::Listener;
 use crate::sys::thread_events::ThreadEvents;
-use crate::tree::{Signals, State, Tree};
+use crate::thread::{Last, Signals, State};
+use crate::tree::Tree;
 use libc::pid_t;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
-use tickless_core::local::Key;
 
 /// How long other processes are allowed to run on after the program itself has ended.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -86,7 +86,6 @@ pub fn run(
         ended: None,
         has_begun: false,
         last: launched.pid,
-        signals: Signals::None,
         timers: HashMap::new(),
         descriptors_made: 0,
         socket_timeouts: HashMap::new(),
@@ -166,8 +165,8 @@ impl Engine<'_> {
             }
             self.clock.refine();
             let now = self.clock.now();
-            while let Some((key, due)) = self.deadlines.pop(now) {
-                self.is_due(key, due);
+            while let Some(due) = self.deadlines.pop(now) {
+                self.is_due(due);
                 is_quiet = false;
             }
             if is_quiet {
@@ -182,16 +181,16 @@ impl Engine<'_> {
         }
     }
 
-    fn is_due(&mut self, key: Key, due: Due) {
+    fn is_due(&mut self, due: Due) {
         if let Some(by) = self.jumped.take() {
             self.log_jump(due, by);
         }
         match due {
-            Due::Wait(tid) => self.end_wait(tid, key),
+            Due::Wait(tid) => self.end_wait(tid),
             Due::Timer(id) => self.expire(id),
             Due::Until => {
                 self.ended = Some(Ended::Until);
-                self.signals = Signals::UnderWay;
+                self.tree.signals = Signals::UnderWay;
                 events::kill(self.root, libc::SIGTERM);
             }
         }
@@ -207,10 +206,9 @@ impl Engine<'_> {
         if self.deadlines.next().is_none() && !may_hide {
             return false;
         }
-        if self.census(self.signals) != Census::Asleep {
+        if self.census() != Census::Asleep {
             return false;
         }
-        self.signals = Signals::None;
         // A thread has perhaps ended while the census read the others. Handle that event first.
         if let Some((tid, event)) = events::next() {
             self.handle(tid, event);
@@ -220,9 +218,6 @@ impl Engine<'_> {
         if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
             self.begin_by_notice(notice);
             return true;
-        }
-        for key in std::mem::take(&mut self.tree.ended_waits) {
-            self.deadlines.cancel(key);
         }
         self.find_waits();
         let Some(next) = self.deadlines.next() else { return false };
@@ -240,19 +235,23 @@ impl Engine<'_> {
     /// wait: some programs repeat such a wait until the clock is past a time.
     pub(crate) fn pass_no_time(&mut self, tid: pid_t) {
         if self.options.pace == Pace::Frozen {
-            self.tree.set(tid, State::Stopped);
-            if self.census(self.signals) == Census::Asleep {
+            let replace = |tree: &mut Tree, state| {
+                let thread = tree.threads.get_mut(&tid);
+                thread.map(|thread| std::mem::replace(&mut thread.state, state))
+            };
+            let state = replace(&mut self.tree, State::Stopped(Last::Nothing));
+            if self.census() == Census::Asleep {
                 self.clock.jump_to(self.clock.now() + 1);
             }
-            self.tree.set(tid, State::Free);
+            state.and_then(|state| replace(&mut self.tree, state));
         }
     }
 
     /// Decides whether every thread waits, and remembers one that does not.
-    fn census(&mut self, signals: Signals) -> Census {
+    fn census(&mut self) -> Census {
         let is_disk_at_work = self.disk_work.is_under_way(&self.tree);
         let look = Kernel { events: self.thread_events.as_ref(), is_disk_at_work };
-        let found = census(&mut self.tree, &look, self.last, signals);
+        let found = census(&mut self.tree, &look, self.last);
         if let Census::Awake(tid) | Census::Awaits(tid, _) = found {
             self.last = tid;
         }
@@ -297,7 +296,8 @@ impl Engine<'_> {
             return;
         }
         rounds.checked = Instant::now();
-        let found = self.census(Signals::UnderWay);
+        self.tree.signals = Signals::UnderWay;
+        let found = self.census();
         match found {
             Census::Asleep => (rounds.asleep, rounds.awake) = (rounds.asleep + 1, 0),
             _ => (rounds.asleep, rounds.awake) = (0, rounds.awake + 1),

@@ -3,10 +3,11 @@
 //! The tracer stores these timeouts, and the kernel's sockets have none. A second filter traps the
 //! calls that can wait for a socket, but only in processes that set such a timeout.
 
-use super::state::{Engine, FAULT, arguments};
+use super::state::{Engine, FAULT};
 use crate::filter::{TIMEOUT_OPTIONS, socket_filter};
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, memory};
+use crate::thread::arguments;
 use crate::timeout::{Endless, NS, Remaining, TimedCall, When};
 use libc::{c_long, pid_t};
 

@@ -9,15 +9,14 @@ use crate::page::patch::Functions;
 use crate::report::Log;
 use crate::sys::events::Handling;
 use crate::sys::notices::Listener;
-use crate::sys::ptrace::{self, Registers};
 use crate::sys::thread_events::ThreadEvents;
-use crate::tree::{Signals, State, Tree};
+use crate::tree::Tree;
 use libc::pid_t;
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// What comes due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Due {
     /// The wait of a thread ends.
     Wait(pid_t),
@@ -48,8 +47,6 @@ pub(crate) struct Engine<'a> {
     pub(crate) has_begun: bool,
     /// The thread that was resumed last.
     pub(crate) last: pid_t,
-    /// Whether a signal is perhaps on its way to a thread that is held in a sleep.
-    pub(crate) signals: Signals,
     pub(crate) timers: HashMap<TimerId, Timer>,
     /// How many timers that are descriptors have been made so far.
     pub(crate) descriptors_made: u64,
@@ -73,27 +70,6 @@ impl Engine<'_> {
     pub(crate) fn note(&mut self, note: Note) {
         (self.notes)(note);
     }
-
-    /// Resumes a thread, and delivers the signal `signal` to it unless that is zero.
-    pub(crate) fn resume(&mut self, tid: pid_t, signal: i32) {
-        self.tree.set(tid, State::Free);
-        self.last = tid;
-        ptrace::resume(tid, signal);
-    }
-
-    /// Makes a stopped thread's system call return `result`, without making the call.
-    pub(crate) fn answer(&mut self, tid: pid_t, mut registers: Registers, result: i64) {
-        registers.orig_rax = u64::MAX;
-        registers.rax = result.cast_unsigned();
-        ptrace::set_registers(tid, &registers);
-        self.resume(tid, 0);
-    }
-}
-
-/// The arguments of a system call, from the registers.
-pub(crate) fn arguments(registers: &Registers) -> [u64; 6] {
-    let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *registers;
-    [rdi, rsi, rdx, r10, r8, r9]
 }
 
 /// The result of a call that was given an address which cannot be read or written.

@@ -1,16 +1,14 @@
 //! What the tracer does at each stop of a thread.
 
-use super::state::{Engine, arguments};
+use super::state::{Due, Engine};
 use super::timer::TimerId;
 use super::timers::correct_alarm;
-use super::waits::wait_of;
+use super::waits::{is_interrupted, wait_of};
 use crate::filter::VHOST_SET_OWNER;
 use crate::options::{Ended, Note};
-use crate::report::Ending;
 use crate::sys::events::Event;
 use crate::sys::{descriptors, events, memory, ptrace};
-use crate::timeout::{Endless, TimedCall, When};
-use crate::tree::{Signals, State};
+use crate::thread::{Before, Change, Last, Signals, State, arguments};
 use libc::{c_int, c_long, pid_t};
 use ptrace::Registers;
 
@@ -18,14 +16,6 @@ impl Engine<'_> {
     /// Handles an event of a thread.
     pub(crate) fn handle(&mut self, tid: pid_t, event: Event) {
         let state = self.tree.appears(tid).state;
-        if !matches!(event, Event::Signal(_) | Event::GroupStop | Event::Stop) {
-            self.forget_untraced(tid);
-        }
-        if let (State::Held(wait, _), Event::Signal(_) | Event::GroupStop | Event::Stop) =
-            (state, event)
-        {
-            self.sleep_is_interrupted(tid, wait);
-        }
         match event {
             Event::Ended(status) => self.has_ended(tid, status),
             Event::Call => self.before_call(tid),
@@ -34,25 +24,18 @@ impl Engine<'_> {
                 if let Some(new) = ptrace::message(tid) {
                     self.tree.announce(new);
                 }
-                self.resume(tid, 0);
-                if event == Event::NewBorrower {
-                    self.tree.set(tid, State::Lending);
-                }
+                let lends = event == Event::NewBorrower;
+                self.on(tid, if lends { Change::Lends } else { Change::GoesOn });
             }
-            Event::MemoryReturned => self.resume(tid, 0),
+            Event::MemoryReturned => self.on(tid, Change::GoesOn),
             Event::NewProgram => self.has_new_program(tid),
-            Event::GroupStop => {
-                self.tree.set(tid, State::Stopped);
-                self.signals = Signals::UnderWay;
-                ptrace::listen(tid);
-            }
+            Event::GroupStop => self.on(tid, Change::IsStopped),
             Event::Stop => {
-                self.end_untraced(tid);
                 // The child of a fork has its parent's memory, but perhaps other clocks.
                 if matches!(state, State::New) && self.tree.is_in_time_namespace(tid) {
                     self.patch(tid, None);
                 }
-                self.resume(tid, 0);
+                self.on(tid, Change::Stops);
             }
             Event::Signal(signal) => self.deliver(tid, signal),
         }
@@ -60,13 +43,11 @@ impl Engine<'_> {
 
     fn has_ended(&mut self, tid: pid_t, status: c_int) {
         // Its parent gets a signal.
-        self.signals = Signals::UnderWay;
-        if let Some(thread) = self.tree.remove(tid) {
-            self.forget_wait(thread.state);
-            if thread.process == tid {
-                self.disk_work.forget(tid, None);
-                self.forget_timers(tid, None);
-            }
+        self.tree.signals = Signals::UnderWay;
+        self.deadlines.cancel(Due::Wait(tid));
+        if self.tree.remove(tid).is_some_and(|thread| thread.process == tid) {
+            self.disk_work.forget(tid, None);
+            self.forget_timers(tid, None);
         }
         if tid == self.root && self.ended.is_none() {
             self.ended = Some(if libc::WIFSIGNALED(status) {
@@ -80,18 +61,9 @@ impl Engine<'_> {
     fn before_call(&mut self, tid: pid_t) {
         let Some(registers) = ptrace::registers(tid) else { return };
         let number = registers.orig_rax.cast_signed() as c_long;
+        let before = Before::Stop(registers);
         if let Some(call) = wait_of(tid, number, arguments(&registers)) {
-            return match call {
-                TimedCall { when: When::After(0), endless: Endless::Pause, .. } => {
-                    self.pass_no_time(tid);
-                    self.answer(tid, registers, 0);
-                }
-                TimedCall { when: When::Now, .. } => {
-                    self.pass_no_time(tid);
-                    self.resume(tid, 0);
-                }
-                call => self.begin_wait(tid, registers, call, None),
-            };
+            return self.begin_wait(tid, call, before);
         }
         let is_answered = self.answer_clock(tid, number, &registers)
             || self.answer_timer(tid, number, &registers)
@@ -100,7 +72,7 @@ impl Engine<'_> {
             return;
         }
         if let Some(call) = self.socket_wait(tid, number, &registers) {
-            return self.begin_wait(tid, registers, call, None);
+            return self.begin_wait(tid, call, before);
         }
         match number {
             libc::SYS_kill
@@ -108,7 +80,7 @@ impl Engine<'_> {
             | libc::SYS_tgkill
             | libc::SYS_rt_sigqueueinfo
             | libc::SYS_rt_tgsigqueueinfo
-            | libc::SYS_pidfd_send_signal => self.signals = Signals::UnderWay,
+            | libc::SYS_pidfd_send_signal => return self.on(tid, Change::SendsSignal),
             libc::SYS_ioctl if registers.rsi as u32 == VHOST_SET_OWNER => {
                 self.note(Note::Refused(self.tree.name_of(tid), "a device of vhost"));
                 return self.answer(tid, registers, -i64::from(libc::ENOTTY));
@@ -117,8 +89,7 @@ impl Engine<'_> {
             libc::SYS_io_submit => {
                 let Registers { rdi, rsi, rdx, .. } = registers;
                 self.disk_work.submit(self.tree.process_of(tid), tid, [rdi, rsi, rdx]);
-                self.tree.set(tid, State::Submitting(rdi));
-                return ptrace::resume_to_exit(tid);
+                return self.on(tid, Change::Calls(State::Submitting(rdi)));
             }
             libc::SYS_io_destroy => {
                 self.disk_work.forget(self.tree.process_of(tid), Some(registers.rdi));
@@ -130,26 +101,22 @@ impl Engine<'_> {
             }
             _ => {}
         }
-        self.resume(tid, 0);
+        self.on(tid, Change::GoesOn);
     }
 
     fn after_call(&mut self, tid: pid_t, state: State) {
+        let result = || ptrace::registers(tid).map_or(-1, |registers| registers.rax.cast_signed());
         match state {
-            State::Waiting(wait) => self.wait_has_ended(tid, wait, Ending::Event),
-            State::Ending(wait) => self.wait_has_ended(tid, wait, Ending::Timeout),
-            State::CreatingTimer { clock, event, id } => {
-                if ptrace::registers(tid).is_some_and(|registers| registers.rax == 0) {
-                    self.timer_was_created(tid, clock, event, id);
-                }
-                self.resume(tid, 0);
+            State::CreatingTimer { clock, event, id } if result() == 0 => {
+                self.timer_was_created(tid, clock, event, id);
             }
             State::Submitting(context) => {
-                let taken = ptrace::registers(tid).map_or(0, |of| of.rax.cast_signed());
-                self.disk_work.has_taken(self.tree.process_of(tid), tid, context, taken);
-                self.resume(tid, 0);
+                self.disk_work.has_taken(self.tree.process_of(tid), tid, context, result());
             }
-            _ => self.resume(tid, 0),
+            _ => {}
         }
+        let is_interrupted = matches!(state, State::Waiting(_)) && is_interrupted(result());
+        self.on(tid, Change::EndsCall { is_interrupted });
     }
 
     /// A thread has started a new program by execve(2). From here on it has the number of its
@@ -163,10 +130,8 @@ impl Engine<'_> {
             .map(|thread| thread.tid)
             .collect();
         for thread in ended {
-            self.forget_untraced(thread);
-            if let Some(thread) = self.tree.threads.remove(&thread) {
-                self.forget_wait(thread.state);
-            }
+            self.deadlines.cancel(Due::Wait(thread));
+            self.tree.threads.remove(&thread);
         }
         self.disk_work.forget(tid, None);
         self.forget_timers(tid, Some(TimerId::Alarm(tid)));
@@ -174,7 +139,7 @@ impl Engine<'_> {
         self.tree.add(tid);
         self.has_begun = true;
         if self.prepare(tid) {
-            self.resume(tid, 0);
+            self.on(tid, Change::GoesOn);
         }
     }
 
@@ -192,13 +157,10 @@ impl Engine<'_> {
         {
             ptrace::set_signal_info(tid, &info);
         }
-        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        if thread.interrupted.is_some() && has_handler(tid, signal) {
-            // The call returns to the program.
-            thread.interrupted = None;
-        }
-        self.signal_untraced(tid);
-        self.resume(tid, signal);
+        let is_interrupted = matches!(self.tree.state(tid).last(), Last::Interrupted(..));
+        let has_handler = is_interrupted && has_handler(tid, signal);
+        let lasts = self.interrupts_untraced(tid);
+        self.on(tid, Change::GetsSignal { number: signal, has_handler, lasts });
     }
 
     /// Answers a trapped `rdtsc` or `rdtscp`. Returns whether it caused the thread's SIGSEGV.
@@ -222,7 +184,7 @@ impl Engine<'_> {
         }
         registers.rip += length;
         ptrace::set_registers(tid, &registers);
-        self.resume(tid, 0);
+        self.on(tid, Change::GoesOn);
         true
     }
 

@@ -5,7 +5,6 @@ use crate::sys::events;
 use crate::timeout::When;
 use libc::{c_int, pid_t};
 use std::os::fd::OwnedFd;
-use tickless_core::local::Key;
 
 /// The name of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,7 +33,6 @@ pub(crate) struct Timer {
     pub(crate) when: When,
     pub(crate) deadline: Option<Ns>,
     pub(crate) interval: Ns,
-    pub(crate) key: Option<Key>,
     /// The expiry for which a signal was sent that has perhaps not been taken yet.
     pub(crate) signalled: Option<Ns>,
     /// How many expiries came between that of the last signal and the moment at which it was taken.
@@ -43,18 +41,8 @@ pub(crate) struct Timer {
 
 impl Timer {
     pub(crate) fn new(owner: pid_t, effect: Effect, clock: u64) -> Timer {
-        let (when, deadline, key) = (When::After(0), None, None);
-        Timer {
-            owner,
-            effect,
-            clock,
-            when,
-            deadline,
-            interval: 0,
-            key,
-            signalled: None,
-            overrun: 0,
-        }
+        let (when, deadline) = (When::After(0), None);
+        Timer { owner, effect, clock, when, deadline, interval: 0, signalled: None, overrun: 0 }
     }
 
     /// Returns whether the timer's last signal has yet to be taken.

@@ -3,13 +3,13 @@
 //! The kernel's own timers are never armed. When a timer's deadline comes, the tracer makes it
 //! expire: it raises the count of a descriptor, or queues the signal that the kernel would queue.
 
-use super::state::{Due, Engine, FAULT, arguments};
+use super::state::{Due, Engine, FAULT};
 use super::timer::{Effect, Timer, TimerId};
 use crate::line::Ns;
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, events, memory, ptrace};
+use crate::thread::{Change, Signals, State, arguments};
 use crate::timeout::{NS, When, timespec};
-use crate::tree::{Signals, State};
 use libc::{c_int, c_long, pid_t};
 
 const SI_TIMER: u64 = 0xffff_fffe;
@@ -34,8 +34,7 @@ impl Engine<'_> {
         let result = match number {
             libc::SYS_timer_create => {
                 let state = State::CreatingTimer { clock: first, event: second, id: third };
-                self.tree.set(tid, state);
-                ptrace::resume_to_exit(tid);
+                self.on(tid, Change::Calls(state));
                 return true;
             }
             libc::SYS_timer_settime if third == 0 => INVALID,
@@ -122,21 +121,20 @@ impl Engine<'_> {
             When::At { clock, ns } => self.clock.offsets.to_monotonic(clock, ns),
         });
         let Some(timer) = self.timers.get_mut(&id) else { return };
-        if let Some(key) = timer.key.take() {
-            self.deadlines.cancel(key);
-        }
         (timer.when, timer.deadline) = (when.unwrap_or(When::After(0)), deadline);
         // Of a timer that is disarmed, only timerfd_gettime(2) still tells the interval.
         let keeps = deadline.is_some() || matches!(timer.effect, Effect::Count(_));
         timer.interval = if keeps { interval } else { 0 };
         (timer.signalled, timer.overrun) = (None, 0);
-        timer.key = deadline.and_then(|at| self.deadlines.arm(at, Due::Timer(id)));
+        match deadline {
+            Some(at) => self.deadlines.arm(at, Due::Timer(id)),
+            None => self.deadlines.cancel(Due::Timer(id)),
+        }
     }
 
     fn remove_timer(&mut self, id: TimerId) {
-        if let Some(Timer { key: Some(key), .. }) = self.timers.remove(&id) {
-            self.deadlines.cancel(key);
-        }
+        self.timers.remove(&id);
+        self.deadlines.cancel(Due::Timer(id));
     }
 
     /// Forgets the timers of a process that has ended or has started a new program, except `kept`.
@@ -221,7 +219,6 @@ impl Engine<'_> {
         let now = self.clock.now();
         let Some(timer) = self.timers.get_mut(&id) else { return };
         let Some(deadline) = timer.deadline.take() else { return };
-        timer.key = None;
         // A timer whose signal has yet to be taken sends no other one.
         let is_pending = timer.signalled.is_some() && timer.is_signal_pending(id);
         let mut times = 1;
@@ -230,12 +227,12 @@ impl Engine<'_> {
             times += until.saturating_sub(deadline).checked_div(timer.interval).unwrap_or(0);
             let next = deadline.saturating_add(times.saturating_mul(timer.interval));
             timer.deadline = Some(next);
-            timer.key = self.deadlines.arm(next, Due::Timer(id));
+            self.deadlines.arm(next, Due::Timer(id));
         }
         if is_pending {
             return;
         }
-        self.signals = Signals::UnderWay;
+        self.tree.signals = Signals::UnderWay;
         match (&timer.effect, id) {
             (Effect::Count(fd), _) => descriptors::expire_timer(fd, times),
             (Effect::Alarm, TimerId::Alarm(process)) => events::kill(process, libc::SIGALRM),
@@ -279,11 +276,8 @@ impl Engine<'_> {
         let next = timer.deadline.filter(|_| timer.interval > 0);
         if let Some(next) = next.filter(|next| *next > now) {
             let at = next - (next - now - 1) / timer.interval * timer.interval;
-            if let Some(key) = timer.key.take() {
-                self.deadlines.cancel(key);
-            }
             timer.deadline = Some(at);
-            timer.key = self.deadlines.arm(at, Due::Timer(id));
+            self.deadlines.arm(at, Due::Timer(id));
         }
         true
     }
@@ -291,7 +285,7 @@ impl Engine<'_> {
     /// Computes the deadlines of timers on the realtime clock again, after that clock has been set.
     pub(crate) fn rearm_realtime_timers(&mut self) {
         let moved = self.timers.iter().filter_map(|(id, timer)| match timer.when {
-            When::At { .. } if timer.key.is_some() => Some((*id, timer.when, timer.interval)),
+            When::At { .. } if timer.deadline.is_some() => Some((*id, timer.when, timer.interval)),
             _ => None,
         });
         for (id, when, interval) in moved.collect::<Vec<_>>() {

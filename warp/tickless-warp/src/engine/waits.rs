@@ -10,19 +10,17 @@
 //! continues with its old deadline. If the signal has a handler, the call returns `EINTR`. If the
 //! call stores the time that is left, the tracer writes the rest of the virtual time there.
 
-use super::state::{Due, Engine, FAULT, arguments};
+use super::state::{Due, Engine, FAULT};
 use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
-use crate::sys::notices::{Answer, Notice};
 use crate::sys::{descriptors, memory, ptrace};
+use crate::thread::{Before, Change, State, Wait, arguments};
 use crate::timeout::{
     ALARM_CLOCKS, Endless, Remaining, TimedCall, When, remaining_words, timed_call,
 };
-use crate::tree::{Interrupted, Signals, State, Wait};
 use libc::{c_int, c_long, pid_t};
 use ptrace::Registers;
-use tickless_core::local::Key;
 
 // What an interrupted system call returns inside the kernel; see `include/linux/errno.h`.
 pub(super) const ERESTARTSYS: i64 = -512;
@@ -45,113 +43,44 @@ pub(super) fn wait_of(tid: pid_t, number: c_long, args: [u64; 6]) -> Option<Time
     timed_call(number, args, read)
 }
 
+/// Has a thread that is stopped before a call make the call without its timeout.
+pub(super) fn wait_in_kernel(tid: pid_t, wait: &Wait) {
+    let mut registers = wait.registers;
+    match wait.call.endless {
+        Endless::Pause => registers.orig_rax = libc::SYS_pause.cast_unsigned(),
+        Endless::Argument(index, value) => {
+            let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = &mut registers;
+            *[rdi, rsi, rdx, r10, r8, r9][index] = value;
+        }
+        Endless::AsItIs => {}
+    }
+    if wait.call.endless != Endless::AsItIs {
+        ptrace::set_registers(tid, &registers);
+    }
+    ptrace::resume_to_exit(tid);
+}
+
 impl Engine<'_> {
-    /// Begins a wait. The thread is stopped before the call or, with a `notice` (its seccomp
-    /// message about the call), is blocked until the tracer's answer.
-    pub(crate) fn begin_wait(
-        &mut self,
-        tid: pid_t,
-        registers: Registers,
-        mut call: TimedCall,
-        notice: Option<Notice>,
-    ) {
-        let now = self.clock.now();
+    /// Begins a wait, which perhaps takes no time.
+    pub(crate) fn begin_wait(&mut self, tid: pid_t, mut call: TimedCall, at: Before) {
+        if call.takes_no_time() {
+            self.pass_no_time(tid);
+        }
         call.when = self.tree.outside_of_namespace(tid, call.when);
-        let interrupted =
-            self.tree.threads.get_mut(&tid).and_then(|thread| thread.interrupted.take());
-        let repeated = interrupted.filter(|before| is_same_call(&before.registers, &registers));
-        let deadline = match (repeated, call.when) {
-            (Some(before), _) => before.deadline,
-            (None, When::Now) => Some(now),
-            (None, When::After(ns)) => now.checked_add(ns),
-            (None, When::At { clock, ns }) => Some(self.clock.offsets.to_monotonic(clock, ns)),
+        let now = self.clock.now();
+        let deadline = match call.when {
+            When::Now => Some(now),
+            When::After(ns) => now.checked_add(ns),
+            When::At { clock, ns } => Some(self.clock.offsets.to_monotonic(clock, ns)),
         };
-        let deadline = deadline.filter(|at| *at < u64::MAX);
-        let key = deadline.and_then(|at| self.deadlines.arm(at, Due::Wait(tid)));
-        let wait = Wait { call, registers, deadline, key, since: now };
-        match notice {
-            Some(notice) => self.tree.set(tid, State::Held(wait, notice)),
-            None => self.wait_in_kernel(tid, wait),
-        }
+        self.on(tid, Change::Waits(call, deadline.filter(|at| *at < u64::MAX), at));
     }
 
-    /// Lets a thread that is stopped before a call make the call without its timeout.
-    pub(crate) fn wait_in_kernel(&mut self, tid: pid_t, wait: Wait) {
-        let mut registers = wait.registers;
-        match wait.call.endless {
-            Endless::Pause => registers.orig_rax = libc::SYS_pause.cast_unsigned(),
-            Endless::Argument(index, value) => {
-                let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = &mut registers;
-                *[rdi, rsi, rdx, r10, r8, r9][index] = value;
-            }
-            Endless::AsItIs => {}
-        }
-        if wait.call.endless != Endless::AsItIs {
-            ptrace::set_registers(tid, &registers);
-        }
-        self.tree.set(tid, State::Waiting(wait));
-        self.last = tid;
-        ptrace::resume_to_exit(tid);
-    }
-
-    /// Ends a wait whose deadline has come. Does nothing if the deadline was an earlier wait's.
-    pub(crate) fn end_wait(&mut self, tid: pid_t, key: Key) {
-        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        match thread.state {
-            State::Held(ref mut wait, notice) if wait.key == Some(key) => {
-                wait.key = None;
-                let (wait, answer) = (*wait, Answer::Result(wait.call.timed_out));
-                // If this fails, a signal has interrupted the sleep, and stops the thread next.
-                if self.listener.as_ref().is_some_and(|of| of.answer(&notice, answer)) {
-                    self.log_wait(tid, &wait, Ending::Timeout);
-                    self.tree.set(tid, State::Free);
-                    self.last = tid;
-                }
-            }
-            State::Waiting(mut wait) if wait.key == Some(key) => {
-                wait.key = None;
-                thread.state = State::Ending(wait);
-                self.last = tid;
-                ptrace::interrupt(tid);
-            }
-            State::Free | State::Stopped => self.interrupt_untraced(tid, key),
-            _ => {}
-        }
-    }
-
-    /// Ends a call that waited, and resumes its thread.
-    pub(crate) fn wait_has_ended(&mut self, tid: pid_t, wait: Wait, end: Ending) {
-        self.finish_wait(tid, wait, end, wait.registers);
-        self.resume(tid, 0);
-    }
-
-    /// Ends the sleep of a thread that has stopped because a signal has interrupted the sleep.
-    pub(crate) fn sleep_is_interrupted(&mut self, tid: pid_t, wait: Wait) {
-        if let Some(registers) = ptrace::registers(tid) {
-            self.finish_wait(tid, wait, Ending::Event, registers);
-            self.tree.set(tid, State::Free);
-        }
-    }
-
-    /// Ends a sleep that was interrupted without a stop of its thread. The thread has sent another
-    /// notice: if it is about that call again, the kernel repeats the sleep, and its deadline
-    /// stays.
-    pub(crate) fn sleep_is_repeated(&mut self, tid: pid_t) {
-        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
-        let state = thread.state;
-        if let State::Held(Wait { registers, deadline, .. }, _) = state {
-            thread.interrupted = Some(Interrupted { registers, deadline });
-            thread.state = State::Free;
-            self.forget_wait(state);
-        }
-    }
-
-    /// Sets the result of a call that waited. `before` are the registers when the call began.
-    fn finish_wait(&mut self, tid: pid_t, wait: Wait, end: Ending, before: Registers) {
-        if let Some(key) = wait.key {
-            self.deadlines.cancel(key);
-        }
+    /// Sets the result of a call that waited.
+    pub(crate) fn finish_wait(&mut self, tid: pid_t, wait: Wait, end: Ending) {
         let Some(now) = ptrace::registers(tid) else { return };
+        // Of a sleep that was held, the notice does not have all registers, and none has changed.
+        let before = if wait.is_held { now } else { wait.registers };
         self.log_wait(tid, &wait, end);
         let left = wait.deadline.map_or(Ns::MAX, |at| at.saturating_sub(self.clock.now()));
         let mut result = now.rax.cast_signed();
@@ -179,12 +108,7 @@ impl Engine<'_> {
             // A sleep fails there; the other calls have had their effect, and ignore it.
             if !is_stored && matches!(wait.call.remaining, Remaining::Interrupted(_)) {
                 result = FAULT;
-            } else if let Some(thread) = self.tree.threads.get_mut(&tid) {
-                let deadline = wait.deadline;
-                thread.interrupted = Some(Interrupted { registers: wait.registers, deadline });
             }
-            // The time that is left has been stored, and the signal's handler has yet to run.
-            self.signals = Signals::UnderWay;
         } else {
             write_remaining_always(tid, wait.call.remaining, left);
             self.complete_taken_signal(tid, &wait.registers, result);
@@ -211,22 +135,11 @@ impl Engine<'_> {
             let (State::Held(wait, _) | State::Waiting(wait)) = &mut thread.state else {
                 continue;
             };
-            let (When::At { clock, ns }, Some(key)) = (wait.call.when, wait.key) else { continue };
-            let at = self.clock.offsets.to_monotonic(clock, ns);
-            if Some(at) != wait.deadline {
-                self.deadlines.cancel(key);
+            if let When::At { clock, ns } = wait.call.when {
+                let at = self.clock.offsets.to_monotonic(clock, ns);
                 wait.deadline = Some(at);
-                wait.key = self.deadlines.arm(at, Due::Wait(thread.tid));
+                self.deadlines.arm(at, Due::Wait(thread.tid));
             }
-        }
-    }
-
-    /// Cancels the deadline of a thread's wait, because the thread is no longer in the wait.
-    pub(crate) fn forget_wait(&mut self, state: State) {
-        if let State::Held(Wait { key: Some(key), .. }, _)
-        | State::Waiting(Wait { key: Some(key), .. }) = state
-        {
-            self.deadlines.cancel(key);
         }
     }
 }
@@ -263,10 +176,4 @@ fn is_futex_wait(registers: &Registers) -> bool {
     let [_, op, ..] = arguments(registers);
     registers.orig_rax.cast_signed() == libc::SYS_futex
         && matches!((op & 0x7f) as i32, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
-}
-
-/// Returns whether a call is the repetition of one that was interrupted.
-fn is_same_call(before: &Registers, now: &Registers) -> bool {
-    let identity = |of: &Registers| (of.rip, of.rsp, of.orig_rax, arguments(of));
-    identity(before) == identity(now)
 }
