@@ -3,8 +3,6 @@
 # failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
 #   instructions held_up   our own operations; `taskset -c 1` is best
-#   calls      instructions of calls from C, beside libev's and those from Rust; needs valgrind
-#              and libev-dev
 #   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
 #   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
 #   futures    comparison with tokio's futures, and a web server; rewrites its tables; 3 minutes
@@ -44,40 +42,9 @@ foreign() {
   timers/bench/foreign/build.sh timers/bench/target/foreign
   section operations --foreign timers/bench/target/foreign
 }
-# Counts the instructions of each call from C, its callees included, with 100 timers pending. There
-# are so many calls that the first ones, until the thread owns the bias of its base's lock, do not
-# matter.
-calls() {
-  local out=timers/bench/target/calls kind libraries name operations=500000
-  timers/tickless-capi/install.sh --prefix "$PWD/$out/usr"
-  for name in tickless tickless_local libev; do
-    libraries=("$out/usr/lib/libtickless.a" -lgcc_s -lm -ldl)
-    [ "$name" != libev ] || libraries=(-lev)
-    g++ -std=c++17 -O2 -pthread -I"$out/usr/include" "timers/bench/foreign/cpp/$name.cpp" \
-      -o "$out/$name" "${libraries[@]}"
-    for kind in pairs push; do
-      echo sample | ONE_BASE=1 valgrind -q --tool=callgrind --callgrind-out-file="$out/counts" \
-        "$out/$name" "$kind" 100 "$operations" >/dev/null 2>&1
-      # A sample of pushes makes them twice, and the pending timers are armed first.
-      callgrind_annotate --inclusive=yes --threshold=100 "$out/counts" |
-        awk -v kind="$kind" -v count="$operations" '
-          match($0, /:(tickless|ev)_(timer|local)_(start|start_from|stop|cancel|again) /) {
-            name = substr($0, RSTART + 1, RLENGTH - 2)
-            gsub(/,/, "", $1)
-            calls = kind == "push" ? 2 * count : count
-            if ($1 + 0 > calls) printf "%-5s %-26s %4.0f instructions\n", kind, name, $1 / calls
-          }'
-    done
-  done
-  for name in local_p timeout_p; do
-    cargo bench --locked -p tickless --bench instructions -- "$name"
-  done
-}
-
 for bench in "$@"; do
   case $bench in
     instructions | held_up) cargo bench --locked -p tickless --bench "$bench" ;;
-    calls) calls ;;
     peers) build && section operations ;;
     foreign) build && foreign ;;
     futures) build && section futures ;;

@@ -32,6 +32,11 @@ pub(crate) fn find() {
     }
 }
 
+/// Returns whether the process has the sanitizer's functions.
+pub(crate) fn is_wanted() -> bool {
+    !RELEASE.load(Ordering::Relaxed).is_null()
+}
+
 /// Orders what the thread has done so far before what follows a later [`acquire`] of any thread.
 #[inline]
 pub(crate) fn release() {

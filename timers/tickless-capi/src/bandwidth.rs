@@ -393,7 +393,7 @@ pub unsafe extern "C" fn tickless_throttle_join(
 ) -> Status {
     create(worker, || {
         let joined = ThrottleHandle::lend(group)?.join().map_err(acquire_status)?;
-        Ok(OneThread::new(joined, ()))
+        Ok(OneThread::new::<WorkerHandle>(joined, ()))
     })
 }
 

@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
             .map_err(|error| failure(Status::NoDescriptor, error))?;
         for (at, driver) in drivers.into_iter().enumerate() {
             let descriptor = driver.as_raw_fd();
-            write_optional(loops.add(at), Loop::boxed(OneThread::new(driver, descriptor)));
+            write_optional(loops.add(at), Loop::boxed(OneThread::new::<Loop>(driver, descriptor)));
         }
         Ok(Set::new(set, None))
     })

@@ -52,7 +52,7 @@ fn to_key(key: LocalKey) -> FixedKey {
 /// `tickless_local_create` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_create(fixed: *mut *mut Fixed) -> Status {
-    create(fixed, || Ok(OneThread::new(FixedTimeouts::new(system_clock()), ())))
+    create(fixed, || Ok(OneThread::new::<Fixed>(FixedTimeouts::new(system_clock()), ())))
 }
 
 /// Creates fixed timeouts whose time only `tickless_fixed_advance` moves, and begins at `now_ns`,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tickless_fixed_create_manual(
     fixed: *mut *mut Fixed,
 ) -> Status {
     let clock = Clock::manual(Instant::from_nanos(now_ns));
-    create(fixed, || Ok(OneThread::new(FixedTimeouts::new(clock), ())))
+    create(fixed, || Ok(OneThread::new::<Fixed>(FixedTimeouts::new(clock), ())))
 }
 
 /// Returns the time for the next advance, as `tickless_local_now` does.

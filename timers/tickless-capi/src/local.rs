@@ -96,7 +96,10 @@ pub unsafe extern "C" fn tickless_local_create_manual(
 }
 
 fn on_clock(clock: Clock, tick_ns: u64, how: u32) -> Outcome<OneThread<LocalTimers<*mut c_void>>> {
-    Ok(OneThread::new(LocalTimers::with_push_out(clock, tick(tick_ns)?, push_out(how)?), ()))
+    Ok(OneThread::new::<Local>(
+        LocalTimers::with_push_out(clock, tick(tick_ns)?, push_out(how)?),
+        (),
+    ))
 }
 
 /// Returns the time for the next advance: a reading of the clock, or, of timers with a manual
@@ -202,13 +205,27 @@ pub unsafe extern "C" fn tickless_local_cancel(
     key: LocalKey,
     was_pending: *mut bool,
 ) -> Status {
-    on(local, |timers| match timers.cancel(to_key(key)) {
-        Ok(was) => {
+    on(local, |timers| match timers.cancel_usual(to_key(key)) {
+        Some(was) => {
             write_optional(was_pending, was);
             Ok(())
         }
-        Err(error) => Err(status_of(error)),
+        None => cancel(timers, key, was_pending),
     })
+}
+
+/// Cancels a timer, and writes to `was_pending` whether it was pending, unless that is null.
+///
+/// # Safety
+/// `was_pending` is null or writable.
+#[inline(never)]
+unsafe fn cancel(
+    timers: &mut LocalTimers<*mut c_void>,
+    key: LocalKey,
+    was_pending: *mut bool,
+) -> Outcome {
+    write_optional(was_pending, timers.cancel(to_key(key)).map_err(status_of)?);
+    Ok(())
 }
 
 /// Reports whether the timer is pending; false if the key identifies no timer.

@@ -19,7 +19,8 @@ pub(crate) trait Object {
     /// annotations for ThreadSanitizer.
     const IS_SHARED: bool = true;
 
-    /// Returns [`Self::Lent`], or an error if the pointer or the object is invalid.
+    /// Returns [`Self::Lent`], or an error if the pointer or the object is invalid. Panics do not
+    /// leave it.
     ///
     /// # Safety
     /// `at` is null or points to an object of this type, which no other thread destroys while the
@@ -39,9 +40,13 @@ pub(crate) unsafe fn on<'a, O: Object>(
     if O::IS_SHARED {
         annotate::release();
     }
-    // SAFETY: the caller promises that `object` is null or points to an object that no other thread
-    // destroys during the call.
-    entry(|| body(unsafe { O::lend(object) }?))
+    // Outside of `entry`, so that a valid object costs no register of the caller's: nothing in
+    // `lend` panics. SAFETY: the caller promises that `object` is null or points to an object that
+    // no other thread destroys during the call.
+    match unsafe { O::lend(object) } {
+        Ok(lent) => entry(|| body(lent)),
+        Err(status) => status,
+    }
 }
 
 /// Runs the body of an entry point on an object, and writes the body's result to `place`. A null
@@ -90,7 +95,11 @@ pub(crate) trait Handle: Sized {
 
     fn boxed(value: Self::Value) -> *mut Self;
 
-    fn marked(&self) -> &Marked<Self::Value>;
+    /// Returns the place of the mark and the value of a handle at this address.
+    ///
+    /// # Safety
+    /// `at` points to readable memory, aligned or not.
+    unsafe fn marked(at: *const Self) -> *const Marked<Self::Value>;
 }
 
 /// Runs the body of an entry point that creates an object. `place` receives a pointer to the
@@ -115,22 +124,23 @@ pub(crate) unsafe fn create<H: Handle>(
 /// # Safety
 /// `at` is null or points to memory that stays readable while the result is used.
 // Inlined, because each call on local timers begins with it.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn value<'a, H: Handle + 'a>(at: *const H) -> Outcome<&'a H::Value> {
-    if !at.is_null() && at.is_aligned() {
-        // SAFETY: the caller promises that `at` points to memory that stays readable while the
-        // result is used.
-        let Marked { mark, value } = unsafe { &*at }.marked();
-        if mark.load(Ordering::Relaxed) == H::MARK {
-            return Ok(value);
+    // SAFETY: the caller promises that `at` is null or points to memory that stays readable while
+    // the result is used. A mark is nowhere but in a handle, which is aligned.
+    unsafe {
+        let marked = H::marked(at);
+        if !at.is_null() && (&raw const (*marked).mark).cast::<u64>().read_unaligned() == H::MARK {
+            return Ok(&(*marked).value);
         }
     }
     Err(no_handle(at))
 }
 
+// "C", because then it cannot unwind, and a caller need not be able to catch a panic.
 #[cold]
 #[inline(never)]
-fn no_handle<H: Handle>(at: *const H) -> Status {
+extern "C" fn no_handle<H: Handle>(at: *const H) -> Status {
     let name = H::NAME;
     if at.is_null() {
         return failure(Status::NullPointer, format_args!("a null pointer is not a {name}"));
@@ -157,7 +167,7 @@ pub(crate) unsafe fn destroy<H: Handle>(
         // mark is cleared first, so that a second call is detected for as long as the memory is not
         // reused.
         unsafe {
-            place.as_ref().marked().mark.store(0, Ordering::Relaxed);
+            (*H::marked(at)).mark.store(0, Ordering::Relaxed);
             drop(Box::from_raw(place.as_ptr()));
         }
         Ok(())
@@ -181,9 +191,10 @@ macro_rules! handles {
                 Box::into_raw(Box::new($handle(crate::object::Marked { mark, value })))
             }
 
-            #[inline]
-            fn marked(&self) -> &crate::object::Marked<$value> {
-                &self.0
+            #[inline(always)]
+            unsafe fn marked(at: *const Self) -> *const crate::object::Marked<$value> {
+                // SAFETY: as for this function.
+                unsafe { &raw const (*at).0 }
             }
         }
 
@@ -191,7 +202,7 @@ macro_rules! handles {
             type Lent<'a> = $lent;
             $(const IS_SHARED: bool = $shared;)?
 
-            #[inline]
+            #[inline(always)]
             unsafe fn lend<'a>(at: *const Self) -> crate::status::Outcome<Self::Lent<'a>> {
                 // SAFETY: the caller promises that `at` is null or points to a handle that no other
                 // thread destroys while the result is used.

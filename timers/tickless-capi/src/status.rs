@@ -108,14 +108,20 @@ pub(crate) fn null_callback() -> Status {
 /// The panic boundary: every entry point runs its body in here.
 #[inline]
 pub(crate) fn entry(body: impl FnOnce() -> Outcome) -> Status {
-    match catch_unwind(AssertUnwindSafe(body)) {
+    match caught(body) {
         Ok(Ok(())) => Status::Ok,
-        Ok(Err(status)) => status,
-        Err(payload) => panicked(payload),
+        Ok(Err(status)) | Err(status) => status,
     }
 }
 
+/// Returns what `body` returns, or the status for its panic.
+#[inline(always)]
+pub(crate) fn caught<T>(body: impl FnOnce() -> T) -> Outcome<T> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(panicked)
+}
+
 #[cold]
+#[inline(never)]
 fn panicked(payload: Box<dyn std::any::Any + Send>) -> Status {
     // Dropping the payload might panic again.
     std::mem::forget(payload);

@@ -1,8 +1,9 @@
 //! Timers in their caller's memory, and the detection of its misuse.
 //!
 //! Storage begins with a mark: a constant mixed with the storage's own address. Zeroed memory,
-//! reused memory, and a copy of a timer do not carry this mark. The mark is read and written
-//! atomically, so that of two threads that destroy one timer only one succeeds.
+//! reused memory, and a copy of a timer do not carry this mark. The mark is written atomically, so
+//! that of two threads that destroy one timer only one succeeds. Its lowest bit is set for a usual
+//! timer: one comparison shows a function that is called often that it needs no other checks.
 
 use crate::annotate;
 use crate::object::Object;
@@ -22,6 +23,11 @@ pub(crate) trait Storage: Sized {
     /// The name of the type in error messages.
     const NAME: &'static str;
 
+    /// Returns whether [`usual`] finds the timer.
+    fn is_usual(_: &Self::Timer) -> bool {
+        false
+    }
+
     /// Shuts the timer down, and releases its slot.
     ///
     /// # Safety
@@ -29,6 +35,7 @@ pub(crate) trait Storage: Sized {
     unsafe fn give_back(timer: &mut Self::Timer) -> Result<(), CancelError>;
 }
 
+const USUAL: u64 = 1;
 const DESTROYED: u64 = 0x6465_7374_726f_7965;
 
 /// The layout of storage that holds a timer.
@@ -61,9 +68,16 @@ fn no_place<S: Storage>(storage: *const S) -> Status {
 }
 
 impl<S: Storage> Stored<S> {
-    /// Returns the mark of a live timer at this address.
-    fn live(place: NonNull<Self>) -> u64 {
-        S::MARK ^ place.addr().get() as u64
+    /// Returns the mark of a live timer at this address, which is not a usual one.
+    #[inline(always)]
+    fn live(place: *const Self) -> u64 {
+        S::MARK ^ place.addr() as u64
+    }
+
+    /// Returns whether this is the mark of a live timer at this address.
+    #[inline(always)]
+    fn is_live(mark: u64, place: NonNull<Self>) -> bool {
+        mark ^ Stored::live(place.as_ptr()) <= USUAL
     }
 
     #[cold]
@@ -96,12 +110,32 @@ impl<S: Storage> Object for S {
         // SAFETY: the caller promises that `storage` points to storage; the mark is only accessed
         // atomically.
         let mark = unsafe { (*place.as_ptr()).mark.load(Ordering::Acquire) };
-        if mark != Stored::live(place) {
+        if !Stored::is_live(mark, place) {
             return Err(Stored::not_here(mark, place));
         }
         // SAFETY: the mark shows that the timer is initialised. The copied handle does not include
         // the contents of the slot, and `ManuallyDrop` keeps it from being dropped.
         Ok(unsafe { (*place.as_ptr()).timer.get().cast::<ManuallyDrop<S::Timer>>().read() })
+    }
+}
+
+/// Returns the place of a usual timer's handle; the timer needs no annotations. `None` for any
+/// other timer, and if there is none: [`Object::lend`] finds out.
+///
+/// # Safety
+/// As for [`Object::lend`].
+#[inline(always)]
+pub(crate) unsafe fn usual<S: Storage>(storage: *const S) -> Option<*const S::Timer> {
+    let place = storage.cast::<Stored<S>>();
+    // SAFETY: the caller promises that `storage` is null or points to readable memory. The mark
+    // shows that the timer is initialised: see `lend`. It is nowhere but in storage, which is
+    // aligned.
+    unsafe {
+        if storage.is_null() {
+            return None;
+        }
+        let mark = (&raw const (*place).mark).cast::<u64>().read_unaligned();
+        (mark == Stored::live(place) ^ USUAL).then_some((&raw const (*place).timer).cast())
     }
 }
 
@@ -118,15 +152,16 @@ pub(crate) unsafe fn init<S: Storage>(
     // SAFETY: the caller promises that `storage` points to storage. Memory that was never written
     // is read as a mark here, which is why the header asks for zeroed memory.
     let stored = unsafe { place.as_ref() };
-    if stored.mark.load(Ordering::Acquire) == Stored::live(place) {
+    if Stored::is_live(stored.mark.load(Ordering::Acquire), place) {
         let what = format!("this {} is initialised already; destroy it first", S::NAME);
         return Err(failure(Status::AlreadyInitialised, what));
     }
     let timer = make(NonNull::from(&stored.slot).cast())?;
+    let usual = if S::is_usual(&timer) && !annotate::is_wanted() { USUAL } else { 0 };
     // SAFETY: the caller promises that nothing else uses the storage.
     unsafe { (*stored.timer.get()).write(timer) };
     // Release: pairs with the Acquire load in `lend`; a thread that reads the mark sees the timer.
-    stored.mark.store(Stored::live(place), Ordering::Release);
+    stored.mark.store(Stored::live(place.as_ptr()) ^ usual, Ordering::Release);
     Ok(())
 }
 
@@ -139,11 +174,12 @@ pub(crate) unsafe fn destroy<S: Storage>(storage: *mut S) -> Outcome {
     let place = place(storage)?;
     // SAFETY: the caller promises that `storage` points to storage.
     let stored = unsafe { place.as_ref() };
-    let (live, gone) = (Stored::live(place), DESTROYED ^ place.addr().get() as u64);
-    let (taken, not) = (Ordering::AcqRel, Ordering::Acquire);
-    if let Err(mark) = stored.mark.compare_exchange(live, gone, taken, not) {
-        return Err(Stored::not_here(mark, place));
-    }
+    let gone = DESTROYED ^ place.addr().get() as u64;
+    let take = |mark| Stored::is_live(mark, place).then_some(gone);
+    let live = stored
+        .mark
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
+        .map_err(|mark| Stored::not_here(mark, place))?;
     // SAFETY: the mark showed that the timer is initialised. It is dropped only after a success,
     // after which neither this copy nor the storage is used.
     unsafe {

@@ -4,12 +4,13 @@ use crate::annotate;
 use crate::fired::{CCallback, Callback, Expiry, window};
 use crate::object::{Object, on, result_of};
 use crate::options::unknown;
-use crate::status::{Outcome, Status, cancel_status, entry, failure, write_optional};
+use crate::status::{Outcome, Status, cancel_status, caught, entry, failure, write_optional};
 use crate::storage::{self, Storage};
 use crate::timers::{TimerSet, duration};
 use core::ffi::c_void;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
+use core::time::Duration;
 use tickless::callback::Cancel;
 use tickless::callback::StartError;
 use tickless::callback::Started;
@@ -120,6 +121,10 @@ impl Storage for TimerStorage {
     const MARK: u64 = 0x9d3c_1b57_6af2_e841;
     const NAME: &'static str = "timer";
 
+    fn is_usual(timer: &Any) -> bool {
+        matches!(timer, Any::Coarse(timer) if timer.is_usual())
+    }
+
     unsafe fn give_back(timer: &mut Any) -> Result<(), CancelError> {
         // SAFETY: as for this function. `make` creates the timer in a slot.
         unsafe {
@@ -214,7 +219,57 @@ pub(crate) fn started(result: Result<Started, StartError>) -> Outcome {
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start(timer: *const TimerStorage, after_ns: i64) -> Status {
+    start_usual(timer, after_ns, Timeout::try_now).unwrap_or_else(|| start(timer, after_ns))
+}
+
+/// Arms a usual timer, if `now` returns the time and `after_ns` is not negative.
+///
+/// # Safety
+/// As for [`Object::lend`].
+#[inline(always)]
+unsafe fn start_usual(
+    timer: *const TimerStorage,
+    after_ns: i64,
+    now: impl FnOnce(&Timeout) -> Option<Instant>,
+) -> Option<Status> {
+    let timer = usual(timer)?;
+    let after = Duration::from_nanos(u64::try_from(after_ns).ok()?);
+    let now = now(&timer)?;
+    Some(entry(move || started(timer.start_usual(now, after))))
+}
+
+/// Returns the handle of a usual timer, which is coarse and has the default options.
+///
+/// # Safety
+/// As for [`Object::lend`].
+#[inline(always)]
+unsafe fn usual(timer: *const TimerStorage) -> Option<ManuallyDrop<Timeout>> {
+    match &*storage::usual(timer)? {
+        Any::Coarse(timer) => {
+            Some(core::ptr::from_ref(timer).cast::<ManuallyDrop<Timeout>>().read())
+        }
+        // `is_usual` is true for coarse timers only.
+        Any::Precise(_) => core::hint::unreachable_unchecked(),
+    }
+}
+
+// These are "C", so that the functions above continue in them by a jump.
+#[inline(never)]
+unsafe extern "C" fn start(timer: *const TimerStorage, after_ns: i64) -> Status {
     on(timer, |any| started(either!(any, timer => timer.start(duration(after_ns)?))))
+}
+
+#[inline(never)]
+unsafe extern "C" fn start_from(timer: *const TimerStorage, now_ns: u64, after_ns: i64) -> Status {
+    on(timer, |any| {
+        let now = Instant::from_nanos(now_ns);
+        started(either!(any, timer => timer.start_from(now, duration(after_ns)?)))
+    })
+}
+
+#[inline(never)]
+unsafe extern "C" fn cancel(timer: *const TimerStorage, found: *mut CancelFound) -> Status {
+    cancel_with(timer, found, |any| Ok(either!(any, timer => timer.cancel())))
 }
 
 /// Arms a timer as `tickless_timer_start` does, but counts `after_ns` from `now_ns`, which the
@@ -229,10 +284,9 @@ pub unsafe extern "C" fn tickless_timer_start_from(
     now_ns: u64,
     after_ns: i64,
 ) -> Status {
-    on(timer, |any| {
-        let now = Instant::from_nanos(now_ns);
-        started(either!(any, timer => timer.start_from(now, duration(after_ns)?)))
-    })
+    let now = Instant::from_nanos(now_ns);
+    start_usual(timer, after_ns, |_| Some(now))
+        .unwrap_or_else(|| start_from(timer, now_ns, after_ns))
 }
 
 /// Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it
@@ -315,7 +369,13 @@ pub unsafe extern "C" fn tickless_timer_cancel(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    cancel_with(timer, found, |any| Ok(either!(any, timer => timer.cancel())))
+    let Some(usual) = usual(timer) else { return cancel(timer, found) };
+    match caught(move || usual.cancel_fast()) {
+        Ok(true) => write_optional(found, CancelFound::Pending),
+        Ok(false) => return cancel(timer, found),
+        Err(status) => return status,
+    }
+    Status::Ok
 }
 
 /// Cancels a timer and waits until no thread runs its callback. When the call has returned, the

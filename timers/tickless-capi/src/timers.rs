@@ -57,13 +57,18 @@ impl Set {
 
 const PATIENCE_MS: u32 = 100;
 
+#[inline]
 pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
     match u64::try_from(ns) {
         Ok(ns) => Ok(Duration::from_nanos(ns)),
-        Err(_) => {
-            Err(failure(Status::OutOfRange, format_args!("{ns} ns is negative; pass 0 or more")))
-        }
+        Err(_) => Err(negative(ns)),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn negative(ns: i64) -> Status {
+    failure(Status::OutOfRange, format_args!("{ns} ns is negative; pass 0 or more"))
 }
 
 /// Converts a period in nanoseconds, which must be positive.

@@ -310,19 +310,33 @@ impl<T> LocalTimers<T> {
     /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
-        let slot = key.coarse();
-        let Some(record) = self.coarse.records.find_mut(slot) else {
-            return self.cancel_precise(key);
-        };
-        let pending = record.is_pending();
-        if pending {
-            self.wheel.cancel(record, slot.index);
+        match self.cancel_usual(key) {
+            Some(was_pending) => Ok(was_pending),
+            None => self.cancel_unusual(key),
         }
-        Ok(pending)
+    }
+
+    /// Cancels a timer as [`cancel`](Self::cancel) does, if that only changes the timer's record.
+    /// Otherwise returns `None` and changes nothing: call [`cancel`](Self::cancel) then. For
+    /// callers in which another call would cost registers.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn cancel_usual(&mut self, key: Key) -> Option<bool> {
+        let slot = key.coarse();
+        let record = self.coarse.records.find_mut(slot)?;
+        if !record.is_pending() {
+            return Some(false);
+        }
+        self.wheel.cancel_usual(record).then_some(true)
     }
 
     #[inline(never)]
-    fn cancel_precise(&mut self, key: Key) -> Result<bool, LocalError> {
+    fn cancel_unusual(&mut self, key: Key) -> Result<bool, LocalError> {
+        let slot = key.coarse();
+        if self.coarse.records.find_mut(slot).is_some() {
+            self.wheel.detach(&mut self.coarse.records, slot.index);
+            return Ok(true);
+        }
         self.precise.records.find_mut(key.precise()).ok_or(LocalError::NoSuchTimer)?;
         Ok(self.heap.cancel(&mut self.precise.records, key.precise().index))
     }

@@ -99,6 +99,36 @@ impl Timeout {
         armed
     }
 
+    /// Returns whether [`start_usual`](Self::start_usual) can arm the timer.
+    #[doc(hidden)]
+    pub fn is_usual(&self) -> bool {
+        self.options == Options::default()
+    }
+
+    /// Reads the clock, if that needs no call. For the C interface.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn try_now(&self) -> Option<Instant> {
+        self.timer.try_now().map(Instant::from)
+    }
+
+    /// Arms a timer with the default options, as [`start_from`](Self::start_from) does. For the C
+    /// interface.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn start_usual(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
+        let now = now.to_ns();
+        self.timer.start(Window::at(now + after), now, Options::default())
+    }
+
+    /// Cancels a pending timer, if that needs no call. For the C interface.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn cancel_fast(&self) -> bool {
+        self.timer.cancel_fast()
+    }
+
     #[inline]
     fn window(&self, deadline: Ns) -> Window {
         Window::at(deadline)

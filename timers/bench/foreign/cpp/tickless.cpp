@@ -23,11 +23,7 @@ struct Peer {
   static void fire(tickless_fired_t *, void *) { fired.fetch_add(1, std::memory_order_relaxed); }
 
   explicit Peer(const std::string &) {
-    tickless_options_t options{};
-    options.size = sizeof options;
-    // For counts under valgrind, which has no restartable sequences to read the CPU from.
-    if (std::getenv("ONE_BASE") != nullptr) options.bases = 1;
-    check(tickless_timers_start(&options, &set));
+    check(tickless_timers_start(nullptr, &set));
     check(tickless_timers_now(set, &now));
     spare.reset(make());
   }

@@ -78,6 +78,14 @@ impl<P: Platform> Bases<P> {
         self.disarm(timer, Operation::Cancel)
     }
 
+    /// Cancels a pending timer whose callback does not run, if no other thread uses its base.
+    /// Otherwise returns `false` and changes nothing: [`cancel`](Bases::cancel) does the rest.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn cancel_fast<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
+        self.disarm_fast(timer, Operation::Cancel).is_some()
+    }
+
     /// Cancels a timer unless its callback is running: then this changes nothing, even if the timer
     /// has been armed again.
     pub fn try_cancel<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {

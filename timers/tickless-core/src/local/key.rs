@@ -7,15 +7,14 @@ use core::fmt;
 /// its key finds no timer. A key is 64 bits long.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(
-    /// The high half is the slot's generation, the low half its number, plus [`PRECISE`] for a
-    /// precise timer. One integer, because a function returns an integer in a register.
+    /// The low half is the slot's generation, whose lowest bits are zero, the high half its number,
+    /// plus [`PRECISE`] for a precise timer. One integer, because a function returns an integer in
+    /// a register.
     u64,
 );
 
-/// This bit is set in the low half of a precise timer's key. The numbers of slots are smaller.
+/// This bit is set in the high half of a precise timer's key. The numbers of slots are smaller.
 const PRECISE: u32 = 1 << 31;
-/// The bits of a key that hold the generation: the high half.
-const GENERATIONS: u64 = !(u32::MAX as u64);
 
 impl Key {
     /// The key of no timer: no slot has generation 0.
@@ -23,49 +22,49 @@ impl Key {
 
     #[inline]
     pub(super) fn of_coarse(slot: SlotKey) -> Key {
-        Key(u64::from(slot.generation) << 32 | u64::from(slot.index))
+        Key(u64::from(slot.index) << 32 | u64::from(slot.generation))
     }
 
     #[inline]
     pub(super) fn of_precise(slot: SlotKey) -> Key {
-        Key(u64::from(slot.generation) << 32 | u64::from(slot.index | PRECISE))
+        Key(u64::from(slot.index | PRECISE) << 32 | u64::from(slot.generation))
     }
 
     /// Returns the key as a number other than 0, for callers that cannot store a [`Key`].
     #[inline]
     pub fn to_bits(self) -> u64 {
-        self.0 >> STATE_BITS & GENERATIONS | u64::from(self.0 as u32)
+        self.0
     }
 
     /// Returns the key from which [`to_bits`](Key::to_bits) made this number. A key that is made
     /// from any other number finds no timer, or an arbitrary one.
     #[inline]
     pub fn from_bits(bits: u64) -> Key {
-        Key((bits & GENERATIONS) << STATE_BITS | u64::from(bits as u32))
+        Key(bits >> STATE_BITS << STATE_BITS)
     }
 
     #[inline]
     pub(super) fn is_precise(self) -> bool {
-        self.0 as u32 & PRECISE != 0
+        (self.0 >> 32) as u32 & PRECISE != 0
     }
 
     /// Returns the slot among the coarse timers; its index is out of range for a precise key.
     #[inline]
     pub(super) fn coarse(self) -> SlotKey {
-        SlotKey { index: self.0 as u32, generation: (self.0 >> 32) as u32 }
+        SlotKey { index: (self.0 >> 32) as u32, generation: self.0 as u32 }
     }
 
     /// Returns the slot among the precise timers; its index is out of range for a coarse key.
     #[inline]
     pub(super) fn precise(self) -> SlotKey {
-        SlotKey { index: self.0 as u32 ^ PRECISE, generation: (self.0 >> 32) as u32 }
+        SlotKey { index: (self.0 >> 32) as u32 ^ PRECISE, generation: self.0 as u32 }
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_precise() { "Precise" } else { "Coarse" };
-        let (index, generation) = (self.0 as u32 & !PRECISE, self.to_bits() >> 32);
+        let (index, generation) = ((self.0 >> 32) as u32 & !PRECISE, self.0 as u32 >> STATE_BITS);
         write!(f, "{kind}#{index}.{generation}")
     }
 }

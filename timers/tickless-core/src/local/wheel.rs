@@ -144,14 +144,15 @@ impl LocalWheel {
         self.pending += 1;
     }
 
-    /// Cancels a pending timer. Its slot number stays in its bucket, except with `PushOut::Eager`.
+    /// Cancels a pending timer, whose slot number stays in its bucket. Returns false and changes
+    /// nothing with `PushOut::Eager`: use `detach` then.
     #[inline]
-    pub(super) fn cancel(&mut self, record: &mut Record, slot: u32) {
-        self.cancel_in_place(record);
-        if self.push_out == PushOut::Eager {
-            self.chains.remove(record.place, slot);
-            record.rest();
+    pub(super) fn cancel_usual(&mut self, record: &mut Record) -> bool {
+        let is_lazy = self.push_out == PushOut::Lazy;
+        if is_lazy {
+            self.cancel_in_place(record);
         }
+        is_lazy
     }
 
     /// Cancels a pending timer. Its slot number stays in its bucket.

@@ -21,7 +21,8 @@ use crate::platform::fork::ProcessLock;
 use crate::platform::membarrier;
 use crate::platform::relax::relax;
 use crate::platform::system_clock::system_now;
-use core::cell::{Cell, UnsafeCell};
+use crate::platform::thread_word::thread_word;
+use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -78,12 +79,17 @@ static FREE_SLOTS: ProcessLock<Vec<&'static Slot>> = ProcessLock::new(Vec::new()
 
 /// The slot that is shared by all threads without a slot of their own. It names a lock that does
 /// not exist, so such a thread counts as inside another lock, and uses the mutex.
+#[used]
 static NO_SLOT: Slot = Slot(ThreadSlot::inside_of(AtomicU64::new(1)));
 
+thread_word! {
+    /// The slot of the calling thread.
+    OwnSlot: *const Slot = NO_SLOT
+}
+
 thread_local! {
-    // This is a pointer, because in older versions of Rust a constant cannot contain a reference to
-    // a static with interior mutability.
-    static SLOT: Cell<*const Slot> = const { Cell::new(&raw const NO_SLOT) };
+    /// Its address tells the running threads apart.
+    static HERE: u8 = const { 0 };
     static SLOT_RETURN: SlotReturn = const { SlotReturn };
 }
 
@@ -143,7 +149,7 @@ impl<T> BiasedLock<T> {
     #[cold]
     #[inline(never)]
     fn take_mutex(&self) -> Guard<'_, T> {
-        let me = SLOT.with(|slot| core::ptr::from_ref(slot).addr()) as u64;
+        let me = HERE.with(|here| core::ptr::from_ref(here).addr()) as u64;
         let settle = || {
             if !membarrier::is_available() {
                 return None;
@@ -179,8 +185,8 @@ impl Slot {
 
 #[inline(always)]
 fn slot() -> &'static Slot {
-    // SAFETY: `SLOT` always points to a slot, and slots are never freed.
-    unsafe { &*SLOT.get() }
+    // SAFETY: the word always points to a slot, and slots are never freed.
+    unsafe { &*OwnSlot::get() }
 }
 
 /// Returns this thread's slot, and first gives it one if necessary; `None` if the thread is ending.
@@ -193,7 +199,7 @@ fn take_slot() -> Option<&'static Slot> {
             let _ = core::ptr::from_ref(slot).expose_provenance();
             slot
         });
-        SLOT.set(slot);
+        OwnSlot::set(slot);
     }
     Some(slot()).filter(|slot| !slot.is_shared())
 }
@@ -203,7 +209,7 @@ impl Drop for SlotReturn {
         // Perhaps a lock still records this slot as that of its owner. The next thread that gets
         // the slot is then the owner of that lock, just as this thread was.
         let slot = slot();
-        SLOT.set(&raw const NO_SLOT);
+        OwnSlot::set(&raw const NO_SLOT);
         if !slot.is_shared() {
             FREE_SLOTS.lock().push(slot);
         }
@@ -253,6 +259,7 @@ impl<T> Drop for Guard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::cell::Cell;
 
     /// Two counters, which stay equal only if no two threads hold the lock at the same time.
     #[derive(Default)]

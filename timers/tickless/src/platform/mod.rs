@@ -37,6 +37,7 @@ pub mod runtime;
 #[cfg(linux_platform)]
 pub mod system_clock;
 mod thread;
+mod thread_word;
 pub mod time_base;
 pub mod try_lock;
 #[cfg(linux_platform)]

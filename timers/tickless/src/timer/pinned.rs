@@ -73,10 +73,17 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// Reads the clock, to arm the timer.
     #[inline]
     pub(crate) fn now(&self) -> Ns {
+        prefetch_at(self.timer.as_ptr());
+        self.shared().now()
+    }
+
+    /// Reads the clock, if that needs no call.
+    #[inline]
+    pub(crate) fn try_now(&self) -> Option<Ns> {
         // Many CPUs read their counter only after all earlier loads have ended. The prefetch of the
         // timer's memory overlaps with that wait.
         prefetch_at(self.timer.as_ptr());
-        self.shared().now()
+        self.shared().try_now()
     }
 
     /// Returns a pointer to the owner's memory, which begins with the timer.
@@ -221,6 +228,17 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return Cancel::Idle;
         }
         self.found(self.set.bases.cancel(self.timer()))
+    }
+
+    /// As [`Bases::cancel_fast`](tickless_core::bases::Bases::cancel_fast).
+    #[inline(always)]
+    pub(crate) fn cancel_fast(&self) -> bool {
+        if self.set.is_forked_child() || events::are_traced() {
+            return false;
+        }
+        let is_done = self.set.bases.cancel_fast(self.timer());
+        self.set.changed();
+        is_done
     }
 
     #[inline]

@@ -38,7 +38,7 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless::platform",
         &[
-            "bias chance clock_error coop driver locked relax runtime time_base wait",
+            "bias chance clock_error coop driver locked relax runtime thread_word time_base wait",
             "try_lock wakeup",
             "cpu fork system_clock membarrier",
             "counter lock manual_clock per_process portable thread",
