@@ -18,15 +18,15 @@ use tickless_trace::replay::{
 ///
 /// Shows how often the event device would have been programmed, how many wakeups would have
 /// found nothing to do, and how late timers would have fired, beside what the trace itself
-/// recorded. Reads ftrace text, and what `trace-cmd report` and `perf script` print; plain or
-/// gzip. Several traces give a table with a row each and a total.
+/// recorded. Reads `trace.dat`, `perf.data`, and the text of ftrace, `trace-cmd report` and
+/// `perf script`; plain or gzip. Several traces give a table with a row each and a total.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
     tickless replay trace.txt --policy lazy --format json\n  \
     tickless replay trace.txt --hz 250 --hz 1000\n  \
     tickless replay trace.txt --upgrade 7.2\n  \
-    perf script --ns --header | tickless replay -\n  \
+    tickless replay perf.data\n  \
     ssh box cat trace.txt.gz | tickless replay - --strict\n\n\
     Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
     2 for a wrong command line, 3 with --strict if the replay is more than 5 % off what was\n\

@@ -1,6 +1,7 @@
 //! Reads kernel timer traces.
 //!
-//! ftrace, trace-cmd and perf print them as text, which is read plain or as gzip.
+//! ftrace, trace-cmd and perf print them as text, which is read plain or as gzip. The recordings of
+//! trace-cmd and perf are read, too.
 //!
 //! Guarantees:
 //! - A damaged line costs that line and no other. The damage is counted by cause in
@@ -28,6 +29,7 @@ mod jiffies;
 mod monotonic;
 mod names;
 mod open;
+mod perf;
 mod prefix;
 mod problem;
 mod processes;
@@ -117,6 +119,7 @@ impl Trace {
         let read = open::open(input).and_then(|input| match input {
             Input::Text(lines) => reader::read(path, lines),
             Input::Dat(file) => binary::read(path, &file),
+            Input::Perf(file) => perf::read(path, &file),
         });
         read.map_err(|why| TraceError { path: path.to_owned(), why })
     }

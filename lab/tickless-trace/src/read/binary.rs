@@ -25,21 +25,7 @@ const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot"
 /// Reads a whole `trace.dat`. O(n log n) in the number of events.
 pub(super) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
     let mut dat = dat::read(file)?;
-    let mut reader = Reader::default();
-    reader.names.symbols = Symbols::parse(std::mem::take(&mut dat.symbols));
-    reader.header.names_tool = true;
-    reader.header.tool = Some(Tool::Kernel);
-    reader.header.kernel = dat.release.as_deref().map(|release| printable(release.as_bytes()));
-    reader.header.cpus = dat.cpus;
-    for line in dat.threads.split(|&byte| byte == b'\n') {
-        let mut words = line.splitn(2, |&byte| byte == b' ');
-        let pid = words.next().and_then(super::fields::decimal);
-        if let (Some(pid), Some(name)) = (pid.and_then(|pid| u32::try_from(pid).ok()), words.next())
-        {
-            reader.tasks.insert(pid, printable(name).into());
-        }
-    }
-    reader.tasks.insert(0, "<idle>".into());
+    let mut reader = Reader::of_recording(&mut dat);
     let mut recorded: Vec<&dat::Buffer> = Vec::new();
     for buffer in &dat.buffers {
         // The pages of instances in a file of version 6 are not loaded.
@@ -72,6 +58,27 @@ struct Source<'a> {
 }
 
 impl Reader {
+    /// Takes what a recording has beside its events.
+    pub(super) fn of_recording(dat: &mut Dat<'_>) -> Reader {
+        let mut reader = Reader::default();
+        reader.names.symbols = Symbols::parse(std::mem::take(&mut dat.symbols));
+        reader.header.names_tool = true;
+        reader.header.tool = Some(Tool::Kernel);
+        reader.header.kernel = dat.release.as_deref().map(|release| printable(release.as_bytes()));
+        reader.header.cpus = dat.cpus;
+        for line in dat.threads.split(|&byte| byte == b'\n') {
+            let mut words = line.splitn(2, |&byte| byte == b' ');
+            let pid = words.next().and_then(super::fields::decimal);
+            if let (Some(pid), Some(name)) =
+                (pid.and_then(|pid| u32::try_from(pid).ok()), words.next())
+            {
+                reader.tasks.insert(pid, printable(name).into());
+            }
+        }
+        reader.tasks.insert(0, "<idle>".into());
+        reader
+    }
+
     /// Reads the events of all CPUs in the order of their times, and numbers them from 1.
     fn buffer(&mut self, dat: &Dat<'_>, buffer: &dat::Buffer<'_>) -> Result<(), Unusable> {
         let clock = buffer.clock.as_str();
@@ -83,8 +90,8 @@ impl Reader {
         // For each CPU, the time of its next event.
         let mut order = BinaryHeap::new();
         for (at, (cpu, pages)) in buffer.cpus.iter().enumerate() {
-            let cpu =
-                cpu_id((*cpu).into()).ok_or(Unusable::DamagedDat { what: "table of CPUs" })?;
+            let cpu = cpu_id((*cpu).into())
+                .ok_or(Unusable::Damaged { form: "trace.dat", what: "table of CPUs" })?;
             let ring = Ring::new(pages, buffer.page_size, dat.formats.data);
             let next = Entry { time: 0, record: &[] };
             let mut source = Source { cpu, ring, next, is_lost: false };
@@ -159,7 +166,7 @@ impl Reader {
 
     /// Reads an event. Returns whether it is of a kind that is read; `None` if it is of none that
     /// the file describes.
-    fn entry(&mut self, dat: &Dat<'_>, cpu: CpuId, entry: Entry<'_>) -> Option<bool> {
+    pub(super) fn entry(&mut self, dat: &Dat<'_>, cpu: CpuId, entry: Entry<'_>) -> Option<bool> {
         self.line_number += 1;
         let record = entry.record;
         let id = u16::from_le_bytes([*record.first()?, *record.get(1)?]);

@@ -115,9 +115,15 @@ pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
     })
 }
 
-/// Returns the CPU in a line of ftrace or trace-cmd about lost events: `CPU:1 [LOST 12 EVENTS]`.
+/// Returns the CPU in a line about lost events: `CPU:1 [LOST 12 EVENTS]`, or of perf
+/// `perf 7 [001] 3.5: PERF_RECORD_LOST lost 12`.
 pub(super) fn lossy_cpu(text: &[u8]) -> Option<CpuId> {
-    let cpu = text.strip_prefix(b"CPU:")?.split(|&byte| byte == b' ').next()?;
+    let mut cpu = text.strip_prefix(b"CPU:").and_then(|of| of.split(|&byte| byte == b' ').next());
+    if let Some(end) = find(text, b": PERF_RECORD_LOST ") {
+        let open = text[..end].iter().rposition(|&byte| byte == b'[')?;
+        cpu = text[open + 1..end].split(|&byte| byte == b']').next();
+    }
+    let cpu = cpu?;
     super::prefix::cpu_id(decimal(cpu)?)
 }
 

@@ -7,8 +7,8 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::dat;
 use super::problem::Unusable;
+use super::{dat, perf};
 
 /// No event prints a line this long. Longer lines are skipped, so that a file without line ends
 /// does not fill the memory.
@@ -18,6 +18,7 @@ const LINE_LEN_MAX: u64 = 64 * 1024;
 pub(super) enum Input<'a> {
     Text(Lines<'a>),
     Dat(Vec<u8>),
+    Perf(Vec<u8>),
 }
 
 pub(super) enum Line<'a> {
@@ -53,10 +54,11 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Input<'a>, Unusable>
     };
     // Ignore an error here: the first read of a line fails in the same way, and reports it.
     let head = reader.fill_buf().unwrap_or_default();
-    if head.starts_with(dat::MAGIC) {
+    let (is_dat, is_perf) = (head.starts_with(dat::MAGIC), head.starts_with(perf::MAGIC));
+    if is_dat || is_perf {
         let mut file = Vec::new();
         reader.read_to_end(&mut file).map_err(Unusable::Read)?;
-        return Ok(Input::Dat(file));
+        return Ok(if is_dat { Input::Dat(file) } else { Input::Perf(file) });
     }
     if let Some((what, with)) = other_format(head) {
         return Err(Unusable::Convert { what, with });
@@ -93,10 +95,10 @@ impl Lines<'_> {
 /// that turns it into text.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
-        [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
-        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => {
-            Some(("a recording of perf", "perf script --ns --header --show-lost-events -i"))
-        }
+        [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Some((
+            "a recording of perf on a machine with another byte order",
+            "perf script --ns --header --show-lost-events -i",
+        )),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(("compressed with zstd", "zstd -dc")),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("compressed with xz", "xz -dc")),
         [b'B', b'Z', b'h', ..] => Some(("compressed with bzip2", "bzip2 -dc")),

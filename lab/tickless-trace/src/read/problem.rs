@@ -137,16 +137,17 @@ pub enum Cause {
     )]
     ModesLeftOut,
     #[error(
-        "no lost events are printed, which perf script does only if it is asked to. Unless it was, \
-         there can be gaps that nothing shows: print it with `perf script --ns --header \
-         --show-lost-events`"
+        "no lost events are printed, which perf script does only with --show-lost-events, and not \
+         for the last ones. There can be gaps that nothing shows: give the perf.data itself"
     )]
     LossesNotShown,
-    #[error(
-        "pages of the recording are damaged: what they had on their CPU is missing. Copy the file \
-         again"
-    )]
+    #[error("parts of the recording are damaged: what they had is missing. Copy the file again")]
     PagesDamaged,
+    #[error(
+        "a perf.data has no names of functions, and this is not the kernel, or not the boot, that \
+         it was recorded in: their addresses are shown, and where jiffies begin is known to a tick"
+    )]
+    NamesNotRecorded,
     #[error("the gzip data ends early; what came out is used")]
     GzipCut,
     #[error("the gzip data is damaged; what came out is used")]
@@ -280,8 +281,10 @@ pub enum Unusable {
         first.as_ref().map(|first| format!("\n  {first}")).unwrap_or_default()
     )]
     NoTimerEvent { lines: u64, first: Option<String> },
-    #[error("the {what} of the trace.dat cannot be read: the file is damaged. Copy it again")]
-    DamagedDat { what: &'static str },
+    #[error("the {what} of the {form} cannot be read: the file is damaged. Copy it again")]
+    Damaged { form: &'static str, what: &'static str },
+    #[error("this perf.data {what}. {with}")]
+    Perf { what: &'static str, with: &'static str },
     #[error(
         "a trace.dat of a machine with another byte order or words of 32 bits. Turn it into text \
          there: trace-cmd report -t -N -i FILE > trace.txt"

@@ -148,9 +148,6 @@ impl Reader {
 
     /// Skips an event of an unknown kind, and notes its name, unless no event can have this name.
     fn unknown_event(&mut self, prefix: &Prefix<'_>) {
-        if prefix.text.starts_with(b"PERF_RECORD_LOST") {
-            return self.lose(lost_events(prefix.text).flatten(), Some(prefix.cpu));
-        }
         if prefix.name == b"kernel_stack" || prefix.name == b"user_stack" {
             return;
         }

@@ -1,5 +1,7 @@
 //! Finds the names of kernel functions by their addresses, and the reverse.
 
+use super::fields::find;
+
 #[derive(Debug, Default)]
 pub struct Symbols {
     text: String,
@@ -11,6 +13,20 @@ impl Symbols {
     /// Reads the running kernel's symbols. If the kernel hides addresses, no function has a name.
     pub fn of_this_kernel() -> Symbols {
         Symbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    /// Reads the running kernel's symbols, if its build id is among these and `_text` is at this
+    /// address: then it is the kernel that was recorded.
+    pub(super) fn of_kernel(build_ids: &[u8], text: u64) -> Option<Symbols> {
+        const NOTE: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+        let notes = std::fs::read("/sys/kernel/notes").ok()?;
+        let id = notes.get(find(&notes, NOTE)? + NOTE.len()..)?.get(..20)?;
+        let symbols = find(build_ids, id).map(|_| Symbols::of_this_kernel())?;
+        (symbols.address("_text") == Some(text)).then_some(symbols)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 
     /// Reads lines of `ffffffff81000000 T name`. O(n log n) in the number of lines.

@@ -8,6 +8,7 @@ mod dat;
 mod gaps;
 mod kernels;
 mod late;
+mod perf;
 mod quota;
 mod replay_by_hand;
 mod replay_property;

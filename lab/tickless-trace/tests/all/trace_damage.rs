@@ -186,8 +186,9 @@ fn errors_advise_the_user() {
     assert!(matches!(broken.why, Unusable::BrokenGzip(_)), "{broken:?}");
     for (text, want) in [
         (&b""[..], "empty. Record a trace"),
-        (b"\x17\x08\x44tracing6", "the version of the trace.dat cannot be read"),
-        (b"PERFILE2\0\0\0", "a recording of perf. Turn it into text first: perf script"),
+        (b"\x17\x08\x44tracing6", "the beginning of the trace.dat cannot be read"),
+        (b"PERFILE2\0\0\0", "the beginning of the perf.data cannot be read"),
+        (b"2ELIFREP\0", "another byte order. Turn it into text first: perf script"),
         (b"\x28\xb5\x2f\xfd....", "compressed with zstd. Turn it into text first: zstd -dc"),
         (b"\xfd7zXZ\0......", "compressed with xz. Turn it into text first: xz -dc"),
         (b"\x7fELF\x02\x01\x01\0\0\0\n", "not text. Give ftrace's"),

@@ -105,7 +105,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Takes a text up to its null byte, which is dropped.
-    fn text(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn text(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|&byte| byte == 0)?;
         let text = self.take(end as u64)?;
         self.take(1)?;
@@ -117,7 +117,7 @@ impl<'a> Bytes<'a> {
         (self.take(word.len() as u64)? == word).then_some(())
     }
 
-    fn text_of_u32(&mut self) -> Option<&'a [u8]> {
+    pub(in crate::read) fn text_of_u32(&mut self) -> Option<&'a [u8]> {
         let size = self.u32()?;
         self.take(size.into())
     }
@@ -128,17 +128,16 @@ impl<'a> Bytes<'a> {
     }
 }
 
-fn lossy(bytes: &[u8]) -> String {
+pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string()
 }
 
 /// Reads a whole file. The error names the part of the file that cannot be read.
 pub(super) fn read(file: &[u8]) -> Result<Dat<'_>, Unusable> {
-    let damaged = |what: &'static str| Unusable::DamagedDat { what };
+    let damaged = |what: &'static str| Unusable::Damaged { form: "trace.dat", what };
     let mut head = Bytes(file);
-    head.word(MAGIC).ok_or(damaged("beginning"))?;
-    let version = head.text().ok_or(damaged("version"))?;
-    if head.take(1) != Some(&[0]) || head.take(1) != Some(&[8]) {
+    let version = version(&mut head).ok_or(damaged("beginning"))?;
+    if head.take(2) != Some(&[0, 8]) {
         return Err(Unusable::ForeignDat);
     }
     let page_size = head.u32().ok_or(damaged("size of a page"))? as usize;
@@ -151,6 +150,23 @@ pub(super) fn read(file: &[u8]) -> Result<Dat<'_>, Unusable> {
     Ok(dat)
 }
 
+fn version<'a>(head: &mut Bytes<'a>) -> Option<&'a [u8]> {
+    head.word(MAGIC)?;
+    head.text()
+}
+
+/// Reads the formats and names in a `perf.data`: the same as those of version 6, behind a version
+/// of their own. The error names the part that cannot be read.
+pub(super) fn tracing_data(bytes: &[u8]) -> Result<Dat<'_>, &'static str> {
+    let mut head = Bytes(bytes);
+    let mut dat = Dat::default();
+    if version(&mut head) != Some(b"0.6") || head.take(2) != Some(&[0, 8]) || head.u32().is_none() {
+        return Err("beginning of the formats");
+    }
+    dat.formats_and_names(&mut head)?;
+    Ok(dat)
+}
+
 impl<'a> Dat<'a> {
     fn version_6(
         &mut self,
@@ -158,12 +174,7 @@ impl<'a> Dat<'a> {
         mut head: Bytes<'_>,
         page_size: usize,
     ) -> Result<(), &'static str> {
-        self.header_info(&mut head).ok_or("format of a page")?;
-        self.ftrace_events(&mut head).ok_or("formats of ftrace's events")?;
-        self.events(&mut head).ok_or("formats of events")?;
-        self.symbols = lossy(head.text_of_u32().ok_or("names of functions")?);
-        head.text_of_u32().ok_or("formats of trace_printk")?;
-        self.threads = head.text_of_u64().ok_or("names of threads")?.to_vec();
+        self.formats_and_names(&mut head)?;
         let cpus = head.u32().ok_or("number of CPUs")?;
         let mut top = Buffer { page_size, ..Buffer::default() };
         if head.0.starts_with(OPTIONS) {
@@ -190,6 +201,16 @@ impl<'a> Dat<'a> {
         }
         top.load(file, Packing::Plain).ok_or("pages of a CPU")?;
         self.buffers.insert(0, top);
+        Ok(())
+    }
+
+    fn formats_and_names(&mut self, head: &mut Bytes<'_>) -> Result<(), &'static str> {
+        self.header_info(head).ok_or("format of a page")?;
+        self.ftrace_events(head).ok_or("formats of ftrace's events")?;
+        self.events(head).ok_or("formats of events")?;
+        self.symbols = lossy(head.text_of_u32().ok_or("names of functions")?);
+        head.text_of_u32().ok_or("formats of trace_printk")?;
+        self.threads = head.text_of_u64().ok_or("names of threads")?.to_vec();
         Ok(())
     }
 

@@ -99,7 +99,8 @@ impl<'a> Ring<'a> {
         let (time, commit) = head.u64().zip(head.u64())?;
         let size = (commit & SIZE) as usize;
         let events = page.get(self.data..self.data.checked_add(size)?)?;
-        if commit & !(SIZE | MISSED | COUNTED) != 0 {
+        // No page is written without an event.
+        if commit & !(SIZE | MISSED | COUNTED) != 0 || size == 0 {
             return None;
         }
         (self.events, self.time) = (Bytes(events), time);
@@ -117,6 +118,10 @@ impl<'a> Ring<'a> {
         const ABSOLUTE_BITS: u32 = 59;
         let word = self.events.u32()?;
         let (kind, delta) = (word & 31, u64::from(word >> 5));
+        // Behind a time comes its event in the same page, even if it was discarded.
+        if kind >= EXTEND && Bytes(self.events.0.get(4..)?).u32()? & 31 >= EXTEND {
+            return None;
+        }
         match kind {
             PADDING if delta == 0 => self.events = Bytes(&[]),
             PADDING => {
