@@ -10,6 +10,7 @@ use crate::deadlines::Deadlines;
 use crate::disk::DiskWork;
 use crate::error::WarpError;
 use crate::filter::{ALLOW, Looks, NOTIFY, TRACE, filter};
+use crate::line::Ns;
 use crate::look::Kernel;
 use crate::options::{Ended, Note, Options, Outcome, Pace};
 use crate::page::patch::Functions;
@@ -86,6 +87,7 @@ pub fn run(
         ended: None,
         has_begun: false,
         last: launched.pid,
+        tries_in: 0,
         timers: HashMap::new(),
         descriptors_made: 0,
         socket_timeouts: HashMap::new(),
@@ -209,14 +211,7 @@ impl Engine<'_> {
         if self.census() != Census::Asleep {
             return false;
         }
-        // A thread has perhaps ended while the census read the others. Handle that event first.
-        if let Some((tid, event)) = events::next() {
-            self.handle(tid, event);
-            return true;
-        }
-        // Perhaps a thread sleeps only until the tracer takes its notice (a message about a call).
-        if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
-            self.begin_by_notice(notice);
+        if self.takes_event() {
             return true;
         }
         self.find_waits();
@@ -231,20 +226,66 @@ impl Engine<'_> {
         true
     }
 
+    /// Handles what has happened while a census read the threads. Returns whether anything has.
+    fn takes_event(&mut self) -> bool {
+        // A thread has perhaps ended.
+        if let Some((tid, event)) = events::next() {
+            self.handle(tid, event);
+            return true;
+        }
+        // Perhaps a thread sleeps only until the tracer takes its notice (a message about a call).
+        let notice = self.listener.as_ref().and_then(Listener::next);
+        notice.map(|notice| self.begin_by_notice(notice)).is_some()
+    }
+
     /// Moves a frozen clock by its smallest step for a thread that waits for no time, if all others
     /// wait: some programs repeat such a wait until the clock is past a time.
     pub(crate) fn pass_no_time(&mut self, tid: pid_t) {
-        if self.options.pace == Pace::Frozen {
-            let replace = |tree: &mut Tree, state| {
-                let thread = tree.threads.get_mut(&tid);
-                thread.map(|thread| std::mem::replace(&mut thread.state, state))
-            };
-            let state = replace(&mut self.tree, State::Stopped(Last::Nothing));
-            if self.census() == Census::Asleep {
-                self.clock.jump_to(self.clock.now() + 1);
-            }
-            state.and_then(|state| replace(&mut self.tree, state));
+        if self.options.pace == Pace::Frozen && self.do_others_wait(tid) {
+            self.clock.jump_to(self.clock.now() + 1);
         }
+    }
+
+    /// For a thread that is stopped before a wait which only its deadline can end, if all others
+    /// wait: moves the clock to the deadline, if it is the next one. Returns whether it did. The
+    /// thread then need neither begin the wait nor be interrupted in it.
+    pub(crate) fn jump_alone(&mut self, tid: pid_t, deadline: Ns) -> bool {
+        /// After a census that found another thread awake, this many waits are not tried.
+        const PAUSE: u32 = 16;
+        let is_next = |engine: &Self| engine.deadlines.next().is_none_or(|next| next > deadline);
+        // Only a thread that runs alone was the last one to be resumed.
+        if !flows(self.options) || self.last != tid || !is_next(self) {
+            return false;
+        }
+        if self.tries_in > 0 || self.tree.signals == Signals::UnderWay {
+            self.tries_in = self.tries_in.saturating_sub(1);
+            return false;
+        }
+        if !self.do_others_wait(tid) {
+            self.tries_in = PAUSE;
+            return false;
+        }
+        if self.takes_event() {
+            return false;
+        }
+        self.find_waits();
+        if !is_next(self) || self.is_held_by_outside() {
+            return false;
+        }
+        self.clock.jump_to(deadline);
+        true
+    }
+
+    /// Decides whether all threads but one, which has stopped, wait.
+    fn do_others_wait(&mut self, tid: pid_t) -> bool {
+        let replace = |tree: &mut Tree, state| {
+            let thread = tree.threads.get_mut(&tid);
+            thread.map(|thread| std::mem::replace(&mut thread.state, state))
+        };
+        let state = replace(&mut self.tree, State::Stopped(Last::Nothing));
+        let found = self.census();
+        state.and_then(|state| replace(&mut self.tree, state));
+        found == Census::Asleep
     }
 
     /// Decides whether every thread waits, and remembers one that does not.

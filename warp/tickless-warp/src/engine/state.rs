@@ -47,6 +47,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) has_begun: bool,
     /// The thread that was resumed last.
     pub(crate) last: pid_t,
+    /// How many waits of threads that run alone to let pass before the clock is tried to move.
+    pub(crate) tries_in: u32,
     pub(crate) timers: HashMap<TimerId, Timer>,
     /// How many timers that are descriptors have been made so far.
     pub(crate) descriptors_made: u64,

@@ -15,7 +15,7 @@ use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
 use crate::sys::{descriptors, memory, ptrace};
-use crate::thread::{Before, Change, State, Wait, arguments};
+use crate::thread::{Before, Change, Last, State, Wait, arguments};
 use crate::timeout::{
     ALARM_CLOCKS, Endless, Remaining, TimedCall, When, remaining_words, timed_call,
 };
@@ -73,7 +73,17 @@ impl Engine<'_> {
             When::After(ns) => now.checked_add(ns),
             When::At { clock, ns } => Some(self.clock.offsets.to_monotonic(clock, ns)),
         };
-        self.on(tid, Change::Waits(call, deadline.filter(|at| *at < u64::MAX), at));
+        let deadline = deadline.filter(|at| *at < u64::MAX);
+        if let (Some(deadline), Before::Stop(registers)) = (deadline, at)
+            && !call.takes_no_time()
+            && !matches!(self.tree.state(tid).last(), Last::Interrupted(..))
+            && only_time_ends(tid, &registers)
+            && self.jump_alone(tid, deadline)
+        {
+            write_remaining_always(tid, call.remaining, 0);
+            return self.answer(tid, registers, call.timed_out);
+        }
+        self.on(tid, Change::Waits(call, deadline, at));
     }
 
     /// Sets the result of a call that waited.
@@ -168,6 +178,21 @@ fn clear_sets(tid: pid_t, registers: &Registers) {
     let words = count.min(descriptors::table_size(tid)).div_ceil(64) as usize;
     for set in [read, write, except].into_iter().filter(|set| *set != 0) {
         memory::write_words(tid, set, &vec![0; words]);
+    }
+}
+
+/// Returns whether a thread that is stopped before a call would wait there, while no other thread
+/// runs: for a futex with the expected value, or for no descriptors.
+fn only_time_ends(tid: pid_t, registers: &Registers) -> bool {
+    let [first, second, third, ..] = arguments(registers);
+    match registers.orig_rax.cast_signed() {
+        libc::SYS_futex if is_futex_wait(registers) => {
+            let mut word = [0; 4];
+            memory::read(tid, first, &mut word) && u32::from_ne_bytes(word) == third as u32
+        }
+        libc::SYS_ppoll => second == 0,
+        libc::SYS_select | libc::SYS_pselect6 => first == 0,
+        _ => false,
     }
 }
 
