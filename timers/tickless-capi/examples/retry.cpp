@@ -21,6 +21,9 @@ class retry {
     again_.start(0ns);
   }
 
+  // So that an attempt which runs at this moment does not start a timer that is being destroyed.
+  ~retry() { decide(outcome::gave_up); }
+
   outcome wait() {
     std::unique_lock lock(mutex_);
     decided_.wait(lock, [&] { return outcome_ != outcome::open; });
