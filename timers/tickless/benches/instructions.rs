@@ -64,6 +64,7 @@ const COUNTED: &[Counted] = &[
     ("limiter_take", Some(45.0), || limiter_take(&Permits::open())),
     ("limiter_refuse", Some(42.0), || limiter_refuse(&Permits::open())),
     ("timeout_expiry", Some(182.0), || timeout_expiry(&Virtual::new(Timers::builder()))),
+    ("virtual_sleep", Some(2790.0), || virtual_sleep(&VirtualTime::new())),
     #[cfg(feature = "tokio-time")]
     ("sleep_in_one_runtime", Some(1550.0), || sleep_in_one_runtime(&Runtimes::new())),
     #[cfg(feature = "tokio-time")]
@@ -502,6 +503,16 @@ fn limiter_refuse(permits: &Permits) {
     for _ in 0..OPERATIONS {
         black_box(permits.none.try_acquire(1)).expect_err("none is there");
     }
+}
+
+/// Sleeps on virtual time one after the other. The lock is not biased.
+#[inline(never)]
+fn virtual_sleep(time: &VirtualTime) {
+    time.block_on(async {
+        for _ in 0..OPERATIONS {
+            time.timers().sleep(PUSH).await;
+        }
+    });
 }
 
 #[inline(never)]

@@ -37,8 +37,9 @@ use crate::timer::wakers::Wakers;
 use crate::timers::Timers;
 use auto::Work;
 use shuffle::Shuffle;
+use std::iter::successors;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
 
@@ -89,14 +90,33 @@ pub struct VirtualTime {
 #[derive(Debug)]
 struct Inner {
     clock: Arc<ManualClock>,
-    first: Timers,
-    all: Mutex<Arc<[Timers]>>,
+    sets: Sets,
     /// Held by the thread that advances the clock and runs callbacks.
     moving: Mutex<Wakers>,
     /// The number of the thread that holds `moving`, or 0.
     holder: AtomicU64,
     work: Work,
     shuffle: Option<Shuffle>,
+}
+
+/// A set of timers on the clock, and those that were added later. Reading the list takes no lock.
+#[derive(Debug)]
+struct Sets {
+    timers: Timers,
+    next: OnceLock<Box<Sets>>,
+}
+
+impl Sets {
+    fn iter(&self) -> impl Iterator<Item = &Timers> {
+        successors(Some(self), |sets| sets.next.get().map(Box::as_ref)).map(|sets| &sets.timers)
+    }
+
+    fn add(&self, timers: Timers) {
+        let (mut last, mut added) = (self, Box::new(Sets { timers, next: OnceLock::new() }));
+        while let Err(back) = last.next.set(added) {
+            (last, added) = (last.next.get().map_or(last, Box::as_ref), back);
+        }
+    }
 }
 
 struct Moving<'a> {
@@ -134,8 +154,7 @@ impl VirtualTime {
         let first = timers_on(&clock, builder, shuffle.as_ref());
         let inner = Inner {
             clock,
-            all: Mutex::new([first.clone()].into()),
-            first,
+            sets: Sets { timers: first, next: OnceLock::new() },
             moving: Mutex::default(),
             holder: AtomicU64::new(0),
             work: Work::default(),
@@ -149,14 +168,13 @@ impl VirtualTime {
     pub fn add_timers(&self, builder: Builder) -> Timers {
         self.refuse_in_child();
         let timers = timers_on(&self.inner.clock, builder, self.inner.shuffle.as_ref());
-        let mut all = locked(&self.inner.all);
-        *all = all.iter().chain([&timers]).cloned().collect();
+        self.inner.sets.add(timers.clone());
         timers
     }
 
     /// Returns the set of timers that this clock was created with, for the code under test.
     pub fn timers(&self) -> &Timers {
-        &self.inner.first
+        &self.inner.sets.timers
     }
 
     #[cfg(feature = "tokio-time")]
@@ -176,9 +194,8 @@ impl VirtualTime {
         if self.is_forked_child() {
             return None;
         }
-        let all = self.all();
         let next = |(timers, base): (&Timers, CpuId)| timers.shared.bases.exact_next_event(base);
-        let earliest = bases(&all).map(next).min();
+        let earliest = self.bases().map(next).min();
         earliest.filter(|&at| at != Ns::NEVER).map(Instant::from)
     }
 
@@ -190,7 +207,7 @@ impl VirtualTime {
     /// builds, where they were armed.
     pub fn assert_idle(&self) {
         self.refuse_in_child();
-        for timers in &*self.all() {
+        for timers in self.inner.sets.iter() {
             let leaks = timers.leaks();
             let count: usize = leaks.iter().map(|leak| leak.count).sum();
             let list: String = leaks.iter().map(|leak| format!("\n{leak}")).collect();
@@ -263,7 +280,7 @@ impl VirtualTime {
     fn step_clocks(&self, step: impl FnOnce(&Steps)) {
         self.refuse_in_child();
         step(&self.inner.clock.steps);
-        self.all().iter().for_each(|timers| timers.shared.clocks_stepped());
+        self.inner.sets.iter().for_each(|timers| timers.shared.clocks_stepped());
         self.advance_to(self.now());
     }
 
@@ -274,7 +291,7 @@ impl VirtualTime {
     }
 
     fn is_forked_child(&self) -> bool {
-        self.inner.first.shared.is_forked_child()
+        self.timers().shared.is_forked_child()
     }
 
     /// Panics in a forked child: threads of the parent have perhaps left locks locked there.
@@ -327,8 +344,11 @@ impl VirtualTime {
         self.inner.clock.set(now.to_ns().min(END));
     }
 
-    fn all(&self) -> Arc<[Timers]> {
-        Arc::clone(&locked(&self.inner.all))
+    /// Returns the bases of all sets on this clock.
+    fn bases(&self) -> impl Iterator<Item = (&Timers, CpuId)> {
+        self.inner.sets.iter().flat_map(|timers| {
+            (0..timers.shared.bases.count()).map(move |base| (timers, CpuId(base as u16)))
+        })
     }
 
     /// Fires the due timers of all bases. Returns how many fired.
@@ -341,25 +361,17 @@ impl VirtualTime {
             "virtual time does not advance from {now:?}: in {ROUNDS_MAX} rounds of callbacks, \
              timers were rearmed for that instant every time; rearm them for a later one"
         );
-        let all = self.all();
         let fire =
             |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut moving.wakers).fired;
         let fired = match &self.inner.shuffle {
-            Some(shuffle) => shuffle.order(bases(&all)).into_iter().map(fire).sum(),
-            None => bases(&all).map(fire).sum(),
+            Some(shuffle) => shuffle.order(self.bases()).into_iter().map(fire).sum(),
+            None => self.bases().map(fire).sum(),
         };
         if fired > 0 {
             self.wait_for_tasks();
         }
         fired
     }
-}
-
-/// Returns the bases of all sets on this clock.
-fn bases(all: &[Timers]) -> impl Iterator<Item = (&Timers, CpuId)> {
-    all.iter().flat_map(|timers| {
-        (0..timers.shared.bases.count()).map(move |base| (timers, CpuId(base as u16)))
-    })
 }
 
 fn timers_on(clock: &Arc<ManualClock>, builder: Builder, shuffle: Option<&Shuffle>) -> Timers {

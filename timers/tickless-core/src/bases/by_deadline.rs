@@ -13,14 +13,14 @@ impl<P: Platform> Bases<P> {
     /// exact](super::CoarseExpiry::AtDeadline). Sorts the lists that have changed, under the lock:
     /// O(n log n) for n timers on them.
     pub fn exact_next_event(&self, cpu: CpuId) -> Ns {
-        let next = self.next_event(cpu);
+        let Some(base) = self.used_base(cpu) else { return Ns::NEVER };
+        let mut state = base.state.lock();
+        let next = state.earliest();
         if self.settings().coarse == CoarseExpiry::WithBucket {
             return next;
         }
         // Continue even if `next` is `NEVER`: a bucket whose end is beyond the range of `Ns` never
         // comes due, but the deadlines of its timers are possibly within the range.
-        let Some(base) = self.used_base(cpu) else { return Ns::NEVER };
-        let mut state = base.state.lock();
         next.min(state.queues.wheel.earliest_deadline(deadline_of::<P>))
     }
 }

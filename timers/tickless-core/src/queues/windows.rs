@@ -43,7 +43,11 @@ impl PreciseQueue {
     }
 
     /// Returns the window with the earliest hard expiry. O(1).
+    #[inline]
     pub(crate) fn first(&self) -> Option<Window> {
+        if self.late.is_empty() {
+            return self.queue.first();
+        }
         let both = [self.queue.first(), self.late.first()];
         both.into_iter().flatten().min_by_key(|window| window.hard)
     }

@@ -27,7 +27,8 @@ const POLL: Duration = Duration::from_millis(1);
 #[derive(Debug, Default)]
 pub(super) struct Work {
     pub(super) state: Mutex<State>,
-    /// Notified when a thread stops being busy, is woken, or has advanced the clock.
+    /// Notified when a thread stops being busy, is woken, or has advanced the clock, if a thread
+    /// waits: a notification is a system call.
     pub(super) changed: Condvar,
     /// The runtime that runs on this clock, if there is one.
     #[cfg(feature = "tokio-test-util")]
@@ -37,6 +38,8 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) busy: usize,
+    /// The number of threads that wait for `Work::changed`.
+    waiting: usize,
     /// The numbers of the threads that count as busy without a guard of the program: once for each
     /// nested call of [`VirtualTime::block_on`], and threads of a runtime on this clock.
     pub(super) counted: Vec<u64>,
@@ -250,8 +253,10 @@ impl Drop for Stepping<'_> {
         if self.0.is_forked_child() {
             return;
         }
-        self.0.inner.work.state().stepping = None;
-        self.0.inner.work.changed.notify_all();
+        let work = &self.0.inner.work;
+        let mut state = work.state();
+        state.stepping = None;
+        work.notify(&state);
     }
 }
 
@@ -260,9 +265,19 @@ impl Work {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting += 1;
         let waited = self.changed.wait_timeout(state, POLL);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.waiting -= 1;
+        state
+    }
+
+    /// Lets the threads that wait look at the state again, which the caller has changed.
+    pub(super) fn notify(&self, state: &State) {
+        if state.waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 }
 
@@ -418,6 +433,6 @@ impl Wake for Task {
         if is_first && self.waits.load(Ordering::Relaxed) {
             state.busy += 1;
         }
-        self.time.inner.work.changed.notify_all();
+        self.time.inner.work.notify(&state);
     }
 }

@@ -16,8 +16,10 @@ pub(super) struct Count(pub(super) VirtualTime);
 
 impl Drop for Count {
     fn drop(&mut self) {
-        self.0.inner.work.state().busy -= 1;
-        self.0.inner.work.changed.notify_all();
+        let work = &self.0.inner.work;
+        let mut state = work.state();
+        state.busy -= 1;
+        work.notify(&state);
     }
 }
 
