@@ -14,21 +14,24 @@ use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::text::time;
 use tickless_trace::Trace;
-use tickless_trace::late::{CauseShare, EVENTS, Folded, Hop, Late, LateSleep, Selection, explain};
+use tickless_trace::late::{
+    CauseShare, EVENTS, Folded, Hop, Late, LateSleep, LongWait, Selection, Share, explain,
+};
 use tickless_trace::record::{Options, Tracefs};
 
-/// Explain why threads that slept ran late
+/// Explain why threads ran late, or waited for a CPU
 ///
 /// Follows each sleep from its deadline through the interrupt and the callback to the thread
-/// that runs, and shows for each hop how long it took and what the CPU did then. Reads a
-/// trace, or watches this machine (root). The most important result comes last.
+/// that runs, and each wait for a CPU, and shows how long they took and what the CPU did then.
+/// Reads a trace, or watches this machine (root). The most important result comes last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     sudo tickless late --watch -D 10s --threshold 500us\n  \
     sudo tickless late --watch --process nginx\n  \
     sudo tickless record --events late -o slow.txt.gz -D 30s\n  \
     tickless late slow.txt.gz --format json\n\n\
-    Exit status: 0 if explained, 1 if there is no trace or the results are not written,\n\
+    Exit status: 0 if explained or nothing was late, 1 if there is no trace, no such thread\n\
+    in it, or the results are not written,\n\
     2 for a wrong command line, 130 if --watch was interrupted.")]
 #[command(group = ArgGroup::new("what").required(true).args(["trace", "watch"]))]
 pub struct LateArgs {
@@ -41,7 +44,7 @@ pub struct LateArgs {
     #[arg(short = 'D', long, value_name = "TIME", value_parser = parse_seconds,
         default_value = "10s", conflicts_with = "trace")]
     duration: Duration,
-    /// Explain sleeps that end later than this
+    /// Explain sleeps that end later than this, and waits that are longer
     #[arg(long, value_name = "TIME", value_parser = parse_with_unit, default_value = "200us")]
     threshold: Duration,
     #[command(flatten)]
@@ -66,6 +69,13 @@ impl Command for LateArgs {
         let selection = Selection { folds: !self.all, ..self.threads.selection() };
         let threshold = Ns::from_duration(self.threshold);
         let late = Late { is_partial, ..explain(&trace, threshold, &selection) };
+        if late.threads == 0 {
+            let path = &late.file;
+            return Err(Failure::new(format_args!(
+                "{path}: no such process or thread in it. See which there are: ps -eLo \
+                 pid,lwp,comm, or without the options that select threads"
+            )));
+        }
         print(&late, self.format)?;
         Ok(if is_partial { Exit::Interrupted } else { Exit::Success })
     }
@@ -92,16 +102,22 @@ impl LateArgs {
 
 impl Results for Late {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Late { file, threshold_ns, sleeps, late: count, folded, causes, worst, .. } = self;
-        let threshold = time(*threshold_ns);
-        paragraph(
-            out,
-            "",
-            &format!(
-                "{file}{}: {count} of {sleeps} sleeps more than {threshold} late",
-                seen(self.seen_percent)
+        let Late { file, threshold_ns, sleeps, late, folded, causes, worst, waits, .. } = self;
+        let (threshold, seen) = (time(*threshold_ns), seen(self.seen_percent));
+        let of_sleeps = match sleeps {
+            0 => "no timed sleeps".to_string(),
+            _ => format!("{late} of {sleeps} sleeps more than {threshold} late"),
+        };
+        let of_waits = match waits.waits {
+            0 => "no waits for a CPU".to_string(),
+            count => format!(
+                "{} of {count} waits for a CPU longer than {threshold}: {} of {}",
+                waits.late,
+                time(waits.late_ns),
+                time(waits.ns)
             ),
-        )?;
+        };
+        paragraph(out, "", &format!("{file}{seen}: {of_sleeps}; {of_waits}"))?;
         let Folded { kernel_threads, wheel } = folded;
         if kernel_threads + wheel > 0 {
             let text = format!(
@@ -110,29 +126,63 @@ impl Results for Late {
             );
             paragraph(out, "", &text)?;
         }
+        if let Some(steal @ 1..) = self.steal_ns {
+            let text = format!(
+                "The hypervisor took {} of this machine's CPUs (steal): it is in the times below, \
+                 and the trace does not show where",
+                time(steal)
+            );
+            paragraph(out, "", &text)?;
+        }
         if self.is_partial {
             writeln!(out, "PARTIAL: it was interrupted.")?;
         }
-        self.missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
-        if worst.is_empty() {
-            return Ok(());
+        self.missing
+            .iter()
+            .chain(&self.notes)
+            .try_for_each(|missing| paragraph(out, "  - ", missing))?;
+        if !self.woken_by.is_empty() {
+            let title = "What ended the sleeps of these threads, timed or not:";
+            write_shares(title, ["share", "time", "sleeps", "woken by"], &self.woken_by, out)?;
         }
-        writeln!(out, "\nThe latest:")?;
+        if *late + waits.late == 0 {
+            return writeln!(out, "\nNothing was late.");
+        }
+        if !worst.is_empty() {
+            writeln!(out, "\nThe latest:")?;
+        }
         for LateSleep { thread, pid, cpu, due_ns, late_ns, hops } in worst {
-            let hops: Vec<String> = hops
-                .iter()
-                .map(|hop| format!("{} {} ({})", hop.hop, time(hop.ns), hop.cause))
-                .collect();
             let due = *due_ns as f64 / 1e9;
             let text = format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {}: ", time(*late_ns));
-            paragraph(out, "  - ", &(text + &hops.join(", ")))?;
+            paragraph(out, "  - ", &(text + &in_line(hops)))?;
         }
-        write_causes(causes, out)
+        if !waits.worst.is_empty() {
+            writeln!(out, "\nThe longest waits for a CPU:")?;
+        }
+        for LongWait { thread, pid, ready_ns, waited_ns, is_preempted, hops } in &waits.worst {
+            let (at, waited) = (*ready_ns as f64 / 1e9, time(*waited_ns));
+            let why = if *is_preempted { "lost its CPU" } else { "woken" };
+            let text = format!("{thread}-{pid}, {why} at {at:.6}: {waited}: ");
+            paragraph(out, "  - ", &(text + &in_line(hops)))?;
+        }
+        if !causes.is_empty() {
+            write_causes(causes, out)?;
+        }
+        if waits.causes.is_empty() {
+            return Ok(());
+        }
+        let title = "What all waits for a CPU over the threshold were spent on:";
+        write_shares(title, ["share", "time", "waits", "cause"], &waits.causes, out)
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
         write_csv("cause,sleeps,ns,percent", &self.causes, out)
     }
+}
+
+fn in_line(hops: &[Hop]) -> String {
+    let hop = |hop: &Hop| format!("{} {} ({})", hop.hop, time(hop.ns), hop.cause);
+    hops.iter().map(hop).collect::<Vec<_>>().join(", ")
 }
 
 pub fn write_hops(hops: &[Hop], out: &mut dyn Write) -> io::Result<()> {
@@ -142,14 +192,31 @@ pub fn write_hops(hops: &[Hop], out: &mut dyn Write) -> io::Result<()> {
 }
 
 pub fn write_causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\nWhat all lateness over the threshold was spent on:")?;
-    let mut table = bare(&["share", "time", "sleeps", "cause"], 0);
+    let rows = causes.iter().map(|it| Share {
+        cause: it.cause.clone(),
+        times: it.sleeps,
+        ns: it.ns,
+        percent: it.percent,
+    });
+    let title = "What all lateness over the threshold was spent on:";
+    write_shares(title, ["share", "time", "sleeps", "cause"], &rows.collect::<Vec<_>>(), out)
+}
+
+/// Writes the largest shares as a table.
+fn write_shares(
+    title: &str,
+    header: [&str; 4],
+    shares: &[Share],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "\n{title}")?;
+    let mut table = bare(&header, 0);
     if let Some(cause) = table.column_mut(3) {
         cause.set_cell_alignment(comfy_table::CellAlignment::Left);
     }
     const SHOWN: usize = 15;
-    for CauseShare { cause, sleeps, ns, percent } in causes.iter().take(SHOWN) {
-        table.add_row([format!("{percent:.1} %"), time(*ns), sleeps.to_string(), cause.clone()]);
+    for Share { cause, times, ns, percent } in shares.iter().take(SHOWN) {
+        table.add_row([format!("{percent:.1} %"), time(*ns), times.to_string(), cause.clone()]);
     }
     write_table(&table, out)
 }

@@ -105,7 +105,10 @@ impl Command for RecordArgs {
             None => {}
         }
         let options = Options { buffer_kb: self.buffer, more };
-        let recording = prepare(tracefs, &options)?;
+        let mut recording = prepare(tracefs, &options)?;
+        if groups.is_some() {
+            recording.limited = None;
+        }
         groups.iter_mut().for_each(Watch::start);
         recording.start()?;
         let start = Instant::now();

@@ -222,6 +222,17 @@ impl Watch {
         }
     }
 
+    /// Returns the groups that used up their quota since [`Watch::start`].
+    pub fn throttled(&self) -> Vec<Recorded> {
+        let seen = self.groups.iter().filter_map(|(group, seen, before)| {
+            let counters = group.counters()?.since(*before);
+            let mut seen = Recorded { counters: Some(counters), ..seen.clone() };
+            seen.threads.extend(group.threads());
+            (counters.throttled > 0).then_some(seen)
+        });
+        seen.collect()
+    }
+
     /// Returns what was seen of each group.
     pub fn seen(self) -> Vec<Recorded> {
         let seen = |(group, mut seen, _): (Cgroup, Recorded, Counters)| {

@@ -1,4 +1,5 @@
-//! Explains why threads that slept until a deadline ran late, step by step.
+//! Explains why threads that slept until a deadline ran late, step by step; why threads that could
+//! run waited for a CPU; and what ended the sleeps of threads.
 //!
 //! A sleep ends in steps, called hops: the timer is due, its CPU takes the timer interrupt, the
 //! timer's callback begins, the callback wakes the thread, the thread runs. The cause of a hop is
@@ -14,18 +15,22 @@
 mod cause;
 mod follow;
 mod spans;
+mod waits;
 
-use crate::read::{EventKind, Trace};
+use crate::read::{EventKind, Limited, Trace};
+use cause::Waiting;
 use follow::{HopKind, Sleep};
 use serde::Serialize;
 use spans::Spans;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use tickless_core::time::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+use tickless_core::time::{CpuId, Ns};
+use waits::{Wait, Waits};
 
 /// The events to record in addition to the timers, so that late sleeps can be explained.
-pub const EVENTS: [&str; 8] = [
+pub const EVENTS: [&str; 9] = [
     "sched:sched_switch",
+    "sched:sched_migrate_task",
     "sched:sched_wakeup",
     "sched:sched_wakeup_new",
     "power:cpu_idle",
@@ -35,7 +40,7 @@ pub const EVENTS: [&str; 8] = [
     "irq:irq_handler_exit",
 ];
 
-/// How many sleeps are listed: those that ended longest after their deadlines.
+/// How many sleeps are listed, and how many waits: the longest.
 const WORST_MAX: usize = 10;
 
 /// Which sleeps are explained: all by default.
@@ -87,13 +92,56 @@ pub struct Late {
     pub threshold_ns: u64,
     /// How much of the time of all CPUs the trace shows.
     pub seen_percent: f64,
+    /// How many threads are selected, of those that the trace names.
+    pub threads: u64,
     pub sleeps: u64,
     pub late: u64,
     pub folded: Folded,
     pub causes: Vec<CauseShare>,
     pub is_partial: bool,
     pub worst: Vec<LateSleep>,
+    pub waits: RunWaits,
+    /// What ended the sleeps of the selected threads, of every kind.
+    pub woken_by: Vec<Share>,
+    /// How much time the hypervisor took of all CPUs; `None` if that was not recorded.
+    pub steal_ns: Option<u64>,
+    /// What else is to know about the causes.
+    pub notes: Vec<String>,
     pub missing: Vec<String>,
+}
+
+/// How often the selected threads could run and waited for a CPU, and why.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct RunWaits {
+    /// All waits whose beginning and end the trace shows, and how long they were in all.
+    pub waits: u64,
+    pub ns: u64,
+    /// Those longer than the threshold, without those of the kernel's threads if these are folded.
+    pub late: u64,
+    pub late_ns: u64,
+    pub causes: Vec<Share>,
+    pub worst: Vec<LongWait>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LongWait {
+    pub thread: String,
+    pub pid: u32,
+    /// When the thread could run, on the trace's clock.
+    pub ready_ns: u64,
+    pub waited_ns: u64,
+    /// Whether the thread lost its CPU; otherwise it was woken.
+    pub is_preempted: bool,
+    pub hops: Vec<Hop>,
+}
+
+/// How often something happened, and how long it took in all.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Share {
+    pub cause: String,
+    pub times: u64,
+    pub ns: u64,
+    pub percent: f64,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -124,16 +172,21 @@ pub struct Hop {
 /// Explains the selected sleeps that ended more than `threshold` after their deadlines. O(n log n)
 /// in the number of events; takes 32 bytes of memory for every change of what a CPU does.
 pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
-    let spans = Spans::of(trace);
+    let folds_kernel = selection.folds && selection.is_any();
+    let is_selected = |pid: u32| selection.has(trace, pid);
+    let is_followed =
+        |pid: u32| is_selected(pid) && !(folds_kernel && trace.processes.is_kernel(pid));
+    let mut waits = Waits::new(trace, threshold, is_followed);
+    let spans = Spans::of(trace, |record, activity| waits.follow(record, activity));
     let mut sleeps = follow::sleeps(trace);
-    sleeps.retain(|sleep| selection.has(trace, sleep.pid));
+    sleeps.retain(|sleep| is_selected(sleep.pid));
     let mut folded = Folded::default();
     let mut is_explained = |sleep: &&Sleep| {
         // The wheel's rounding only delays the callback: the time after the callback must be short.
         let is_rounded = sleep.is_wheel
             && sleep.callback.since(sleep.due) <= cause::granularity(trace, sleep)
             && sleep.ran.since(sleep.callback) <= threshold;
-        if selection.folds && selection.is_any() && trace.processes.is_kernel(sleep.pid) {
+        if folds_kernel && trace.processes.is_kernel(sleep.pid) {
             folded.kernel_threads += 1;
         } else if selection.folds && is_rounded {
             folded.wheel += 1;
@@ -148,21 +201,14 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         .filter(|sleep| is_explained(sleep))
         .map(|sleep| explained(trace, &spans, sleep, sleep.hops()))
         .collect();
-    let mut causes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for hop in found.iter().flat_map(|sleep| &sleep.hops) {
-        let (sleeps, ns) = causes.entry(&hop.cause).or_default();
-        *sleeps += 1;
-        *ns += hop.ns;
-    }
-    let all: u64 = causes.values().map(|&(_, ns)| ns).sum();
-    let share = |(cause, (sleeps, ns)): (&str, (u64, u64))| CauseShare {
-        cause: cause.to_string(),
-        sleeps,
+    let hops = found.iter().flat_map(|sleep| &sleep.hops);
+    let causes = shares(hops.map(|hop| (hop.cause.clone(), 1, hop.ns)));
+    let causes = causes.into_iter().map(|Share { cause, times, ns, percent }| CauseShare {
+        cause,
+        sleeps: times,
         ns,
-        percent: 100.0 * ns as f64 / all.max(1) as f64,
-    };
-    let mut causes: Vec<CauseShare> = causes.into_iter().map(share).collect();
-    causes.sort_by_key(|share| Reverse(share.ns));
+        percent,
+    });
     let count = found.len() as u64;
     found.sort_by_key(|sleep| (Reverse(sleep.late_ns), sleep.due_ns));
     found.truncate(WORST_MAX);
@@ -170,14 +216,134 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         file: trace.path.clone(),
         threshold_ns: threshold.0,
         seen_percent: trace.seen_percent(),
+        threads: threads(trace).into_iter().filter(|pid| is_selected(*pid)).count() as u64,
         sleeps: sleeps.len() as u64,
         late: count,
         folded,
-        causes,
+        causes: causes.collect(),
         is_partial: false,
         worst: found,
+        woken_by: shares(
+            waits.wakers.iter().map(|(waker, &(times, ns))| (waits.describe(*waker), times, ns)),
+        ),
+        waits: explained_waits(trace, &spans, &waits),
+        notes: seldom_throttled(trace),
+        steal_ns: trace.processes.steal().map(|steal| steal.0),
         missing: missing(trace),
     }
+}
+
+/// Returns the numbers of the threads that a trace names, without the idle threads.
+fn threads(trace: &Trace) -> BTreeSet<u32> {
+    let named = trace.tasks.keys().copied().chain(trace.processes.threads());
+    named.filter(|pid| *pid != 0).collect()
+}
+
+/// Adds up how often each cause occurred, and its time. Those with the most time come first.
+fn shares(of: impl Iterator<Item = (String, u64, u64)>) -> Vec<Share> {
+    let mut causes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (cause, times, ns) in of {
+        let sum = causes.entry(cause).or_default();
+        *sum = (sum.0 + times, sum.1 + ns);
+    }
+    let all: u64 = causes.values().map(|&(_, ns)| ns).sum();
+    let share = |(cause, (times, ns)): (String, (u64, u64))| {
+        let percent = 100.0 * ns as f64 / all.max(1) as f64;
+        Share { cause, times, ns, percent }
+    };
+    let mut shares: Vec<Share> = causes.into_iter().map(share).collect();
+    shares.sort_by_key(|share| Reverse(share.ns));
+    shares
+}
+
+/// Explains the waits that were longer than the threshold.
+fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits {
+    let mut hops: Vec<Vec<Hop>> = waits.long.iter().map(|wait| hops(trace, spans, wait)).collect();
+    doubt_limits(trace, &waits.long, &mut hops);
+    let causes = shares(hops.iter().flatten().map(|hop| (hop.cause.clone(), 1, hop.ns)));
+    let mut worst: Vec<(&Wait, Vec<Hop>)> = waits.long.iter().zip(hops).collect();
+    worst.sort_by_key(|(wait, _)| (Reverse(wait.time()), wait.ready));
+    let long = |(wait, hops): (&Wait, Vec<Hop>)| LongWait {
+        thread: name(trace, wait.pid),
+        pid: wait.pid,
+        ready_ns: wait.ready.0,
+        waited_ns: wait.time().0,
+        is_preempted: wait.is_preempted,
+        hops,
+    };
+    RunWaits {
+        waits: waits.count,
+        ns: waits.time.0,
+        late: waits.long.len() as u64,
+        late_ns: waits.long.iter().map(|wait| wait.time().0).sum(),
+        causes,
+        worst: worst.into_iter().take(WORST_MAX).map(long).collect(),
+    }
+}
+
+/// Takes back that a CPU limit caused the waits of a thread, if these are longer in all than the
+/// limit can explain: a thread waits for its group's quota no longer than the kernel says that the
+/// group was stopped, and the half of such a wait can have other causes.
+fn doubt_limits(trace: &Trace, waits: &[Wait], hops: &mut [Vec<Hop>]) {
+    let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+    let is_limit = |hop: &Hop| hop.cause.starts_with(cause::LIMIT);
+    for (wait, hops) in waits.iter().zip(&*hops) {
+        let ns = hops.iter().filter(|hop| is_limit(hop)).map(|hop| hop.ns);
+        *sums.entry(wait.pid).or_default() += ns.sum::<u64>();
+    }
+    for (wait, hops) in waits.iter().zip(hops) {
+        let group = trace.processes.limited_group(wait.pid);
+        let counters = group.and_then(|group| trace.processes.limits()[group].counters);
+        if counters.is_some_and(|it| sums[&wait.pid] / 2 > it.stood_ns) {
+            hops.iter_mut().filter(|hop| is_limit(hop)).for_each(|hop| {
+                hop.cause = "unknown: a CPU limit or other threads; the kernel counts less time \
+                             for the limit"
+                    .to_string();
+            });
+        }
+    }
+}
+
+/// Returns a remark about each group that was throttled too seldom to be named as a cause.
+fn seldom_throttled(trace: &Trace) -> Vec<String> {
+    let seldom = trace.processes.limits().iter().filter(|limited| !limited.is_often());
+    let remark = |limited: &Limited| {
+        let counters = limited.counters.unwrap_or_default();
+        format!(
+            "{} used up its quota in {} of {} periods, and was stopped for {:.3} ms in all: too \
+             seldom to be told from other causes",
+            limited.path.as_deref().unwrap_or("a group"),
+            counters.throttled,
+            counters.periods,
+            counters.stood_ns as f64 / 1e6
+        )
+    };
+    seldom.map(remark).collect()
+}
+
+/// Explains a wait to run, one step for each CPU for which the thread waited.
+fn hops(trace: &Trace, spans: &Spans, wait: &Wait) -> Vec<Hop> {
+    let hop = |from: Ns, to: Ns, cause| Hop { hop: "run", ns: to.since(from).0, cause };
+    let on = |cpu, from, to| Waiting { pid: wait.pid, cpu, from, to };
+    let whole = on(wait.ran_on, wait.ready, wait.ran);
+    if let Some(limit) = cause::limit(trace, spans, &whole) {
+        return vec![hop(wait.ready, wait.ran, limit)];
+    }
+    let ends = wait.cpus.iter().skip(1).map(|(_, at)| *at).chain([wait.ran]);
+    let legs = wait.cpus.iter().zip(ends).filter(|((_, from), to)| to > from);
+    let last = wait.cpus.last().map(|(cpu, _)| *cpu);
+    let leg = |(&(cpu, from), to): (&(CpuId, Ns), Ns)| {
+        let cause = match last == Some(wait.ran_on) {
+            true => cause::run(trace, spans, &on(cpu, from, to)),
+            false => "migration: the trace does not show when the thread was moved".to_string(),
+        };
+        hop(from, to, cause)
+    };
+    legs.map(leg).collect()
+}
+
+fn name(trace: &Trace, pid: u32) -> String {
+    trace.tasks.get(&pid).map_or("?", |name| name).to_string()
 }
 
 /// A late wakeup, as the thread that woke measured it. Times are on the trace's clock.
@@ -204,7 +370,7 @@ pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     for (_, from, to) in &mut hops {
         (*from, *to) = ((*from).max(deadline), (*to).max(deadline));
     }
-    let explained = explained(trace, &Spans::of(trace), sleep, hops);
+    let explained = explained(trace, &Spans::of(trace, |_, _| ()), sleep, hops);
     Some(LateSleep { due_ns: deadline.0, late_ns: seen.since(deadline).0, ..explained })
 }
 
@@ -222,7 +388,7 @@ fn explained(
         cause: cause::of(trace, spans, sleep, hop, from, to),
     };
     LateSleep {
-        thread: trace.tasks.get(&sleep.pid).map_or("?", |name| name).to_string(),
+        thread: name(trace, sleep.pid),
         pid: sleep.pid,
         cpu: sleep.cpu.0,
         due_ns: sleep.due.0,
@@ -234,7 +400,7 @@ fn explained(
 /// Describes which useful events the trace lacks, and what that means for the result.
 fn missing(trace: &Trace) -> Vec<String> {
     const WANTED: [(EventKind, &str); 5] = [
-        (EventKind::SchedSwitch, "when a thread ran cannot be told, so no sleep can be explained"),
+        (EventKind::SchedSwitch, "when threads ran is unknown: no sleep, no wait is explained"),
         (EventKind::SchedWakeup, "which thread a timer woke cannot be told"),
         (EventKind::CpuIdle, "whether a CPU was idle is taken from the idle task"),
         (EventKind::SoftirqEntry, "softirqs look like the threads that they interrupt"),

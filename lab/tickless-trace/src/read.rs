@@ -56,8 +56,9 @@ pub(crate) use jiffies::tick;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub(crate) use prefix::{Prefix, split};
 pub use problem::{Cause, Problem, Problems, TraceError, Unusable};
+pub(crate) use processes::Limited;
 pub use processes::Processes;
-pub(crate) use processes::running;
+pub(crate) use processes::{LIMITS_KNOWN, Steal, running};
 pub(crate) use reader::IDLE_NOT_RECORDED;
 pub use symbols::Symbols;
 

@@ -94,7 +94,8 @@ impl Breaking {
         trace.messages().for_each(complain);
         let wakeup = SeenWakeup { thread, deadline: deadline.to_ns(), seen: now.to_ns() };
         let hops = explain_wakeup(&trace, wakeup).map(|sleep| sleep.hops);
-        let causes = explain(&trace, above, &Selection::default()).causes;
+        let selection = Selection { folds: true, ..Selection::default() };
+        let causes = explain(&trace, above, &selection).causes;
         Ok(Some(Broken { hops, causes, ..broken }))
     }
 }

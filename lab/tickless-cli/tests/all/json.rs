@@ -144,9 +144,10 @@ fn compare_prints_what_is_documented() {
     );
 }
 
-/// Method: for `late`, a trace in which sleeps end, and which has no softirqs; for `doctor`, a
-/// check whose result is unknown, and one whose result is known; for `project`, as many CPUs as the
-/// trace has, and more; for `fleet`, usable traces, and one that is not.
+/// Method: for `late`, a trace in which sleeps end, without softirqs, and with a group that is
+/// seldom throttled; for `doctor`, a check whose result is unknown, and one whose result is known;
+/// for `project`, as many CPUs as the trace has, and more; for `fleet`, usable traces, and one that
+/// is not.
 #[test]
 fn other_commands_print_what_is_documented() {
     file(
@@ -159,8 +160,11 @@ fn other_commands_print_what_is_documented() {
     let limit = "{\"quota_us\":9000,\"period_us\":10000,\"burst_us\":0}";
     let bursts = sample_text("bursts").replace("\"limit\":null", &format!("\"limit\":{limit}"));
     file("limited.txt", bursts.replace("\"throttled\":0", "\"throttled\":1"));
+    let seldom = r##"# cgroup {"path":"/a","limit":null,"counters":{"periods":60,"throttled":1,
+        "stood_ns":9},"threads":[7]}"##;
+    file("seldom.txt", sample_text("pipe-two-cpus") + &seldom.replace('\n', "") + "\n");
     for (section, lines) in [
-        ("late", &["late traces/pipe-two-cpus.txt.gz --threshold 1us"][..]),
+        ("late", &["late seldom.txt --threshold 1us"][..]),
         (
             "quota",
             &["quota traces/bursts.txt.gz", "quota limited.txt --cpus 1 --limit 0.5 --delay 0ms"],

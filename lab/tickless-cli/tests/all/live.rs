@@ -126,7 +126,7 @@ impl Spinner {
     }
 
     pub fn cause(&self) -> String {
-        format!("thread planted-{} kept the CPU", self.pid)
+        format!("thread planted-{} (real-time priority 20) kept the CPU", self.pid)
     }
 }
 

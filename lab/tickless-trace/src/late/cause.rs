@@ -3,14 +3,21 @@
 
 use super::follow::{HopKind, Sleep};
 use super::spans::{Activity, Spans};
-use crate::read::{Event, Trace};
+use crate::read::{Event, Limited, Trace};
 use tickless_core::time::{CpuId, Ns};
 
 /// No CPU takes longer than this to leave an idle state.
 const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
 
+/// An interrupt that comes within this time was not held off: programs cannot turn interrupts off,
+/// and the clock's event and the processor take some microseconds themselves.
+const INTERRUPT_MIN: Ns = Ns(10_000);
+
 /// The timer callbacks that give new CPU time to groups of threads that used up their quota.
 const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
+
+/// The beginning of the cause that names a CPU limit.
+pub(super) const LIMIT: &str = "CPU limit: ";
 
 /// Describes what caused a hop, which is one step of a late wakeup.
 pub(super) fn of(
@@ -22,14 +29,13 @@ pub(super) fn of(
     to: Ns,
 ) -> String {
     let on_timer_cpu = || spans.longest(sleep.cpu, from, to);
-    let on_thread_cpu = || spans.longest(sleep.ran_on, from, to);
     match hop {
         HopKind::Slack => "timer slack: the sleeper allowed it".to_string(),
         HopKind::Wheel if to.since(from) <= granularity(trace, sleep) => {
             "timer wheel: far deadlines are rounded up".to_string()
         }
         HopKind::Wheel | HopKind::Interrupt if spans.is_unseen(sleep.cpu) => unseen(sleep.cpu),
-        HopKind::Run | HopKind::After if spans.is_unseen(sleep.ran_on) => unseen(sleep.ran_on),
+        HopKind::After if spans.is_unseen(sleep.ran_on) => unseen(sleep.ran_on),
         HopKind::Wheel | HopKind::Interrupt => {
             interrupt(trace, spans, on_timer_cpu(), sleep, from, to)
         }
@@ -40,10 +46,10 @@ pub(super) fn of(
             _ => "the timer interrupt itself".to_string(),
         },
         HopKind::Wakeup => "waking the thread".to_string(),
-        HopKind::Run => run(trace, spans, on_thread_cpu(), sleep, from, to),
-        HopKind::After => match on_thread_cpu() {
+        HopKind::Run => run(trace, spans, &Waiting::after(sleep, from, to)),
+        HopKind::After => match spans.longest(sleep.ran_on, from, to) {
             Some(Activity::Thread(pid)) if pid == sleep.pid => "the thread itself".to_string(),
-            activity => run(trace, spans, activity, sleep, from, to),
+            _ => run(trace, spans, &Waiting::after(sleep, from, to)),
         },
     }
 }
@@ -63,6 +69,9 @@ fn interrupt(
                 true => "the timer device was not programmed for it".to_string(),
                 false => "the timer device's event was lost".to_string(),
             }
+        }
+        Some(Activity::Thread(pid)) if pid != 0 && to.since(from) < INTERRUPT_MIN => {
+            "taking the interrupt".to_string()
         }
         Some(Activity::Thread(pid)) if pid != 0 => {
             format!("interrupts off in {}", thread(trace, pid))
@@ -85,33 +94,88 @@ fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
     records.any(|record| record.event.is_device_write() && record.cpu == sleep.cpu)
 }
 
-/// Describes why a woken thread did not run, by what its CPU did for most of that time.
-fn run(
-    trace: &Trace,
-    spans: &Spans,
-    activity: Option<Activity>,
-    sleep: &Sleep,
-    from: Ns,
-    to: Ns,
-) -> String {
-    let is_long = to.since(from) > IDLE_EXIT_MAX;
-    match activity {
-        // The thread waited for long, until its group's quota of CPU time was refilled. So the
-        // scheduler had not allowed the thread to run before the refill.
-        _ if is_long && stood_still(trace, spans, sleep, activity, from, to) => {
-            "CPU limit: the group's quota was used up".to_string()
-        }
-        Some(Activity::Idle(_) | Activity::Thread(0)) if is_long => {
+/// A time in which a thread could run on a CPU, and did not.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) pid: u32,
+    pub(super) cpu: CpuId,
+    pub(super) from: Ns,
+    pub(super) to: Ns,
+}
+
+impl Waiting {
+    fn after(sleep: &Sleep, from: Ns, to: Ns) -> Waiting {
+        Waiting { pid: sleep.pid, cpu: sleep.ran_on, from, to }
+    }
+
+    fn is_long(&self) -> bool {
+        self.to.since(self.from) > IDLE_EXIT_MAX
+    }
+}
+
+/// Describes why a thread that could run did not, by what its CPU did for most of that time.
+pub(super) fn run(trace: &Trace, spans: &Spans, wait: &Waiting) -> String {
+    if spans.is_unseen(wait.cpu) {
+        return unseen(wait.cpu);
+    }
+    if let Some(limit) = limit(trace, spans, wait) {
+        return limit;
+    }
+    match spans.longest(wait.cpu, wait.from, wait.to) {
+        Some(Activity::Idle(_) | Activity::Thread(0)) if wait.is_long() => {
             "the CPU was idle and left the thread waiting".to_string()
         }
-        Some(Activity::Thread(pid)) if pid == sleep.pid => "the scheduler".to_string(),
-        Some(Activity::Thread(pid)) if pid != 0 => {
-            format!("thread {} kept the CPU", thread(trace, pid))
-        }
+        Some(Activity::Thread(pid)) if pid == wait.pid => "the scheduler".to_string(),
+        Some(Activity::Thread(pid)) if pid != 0 => competitor(trace, spans, wait, pid),
         Some(Activity::Softirq(vector)) => format!("softirq {} kept the CPU", softirq(vector)),
         Some(Activity::TimerInterrupt | Activity::Callback(_)) => "the timer interrupt".to_string(),
         activity => idle_or_irq(activity),
     }
+}
+
+/// Describes a CPU limit, if a thread waited mostly because its group had used up its quota.
+pub(super) fn limit(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<String> {
+    // The thread waited for long, until its group's quota of CPU time was refilled. So the
+    // scheduler had not allowed the thread to run before the refill.
+    if !wait.is_long() || !stood_still(trace, spans, wait) {
+        return None;
+    }
+    let group = trace.processes.limited_group(wait.pid);
+    let group = group.and_then(|group| trace.processes.limits()[group].path.as_deref());
+    Some(format!("{LIMIT}{} had used up its quota", group.unwrap_or("the group")))
+}
+
+/// Describes the thread that kept a CPU while another one waited there.
+fn competitor(trace: &Trace, spans: &Spans, wait: &Waiting, pid: u32) -> String {
+    const REAL_TIME: std::ops::Range<i16> = 0..100;
+    let priority = spans.priority(pid);
+    let is_real_time = spans.priority(wait.pid).is_some_and(|it| REAL_TIME.contains(&it));
+    let begin = trace.records.partition_point(|record| record.time < wait.from);
+    let mut during = trace.records[begin..].iter().take_while(|record| record.time < wait.to);
+    // The scheduler takes a thread of a lower class only if the class of the waiting one is
+    // throttled, by its own limit or for the share of the other threads.
+    let is_throttled = is_real_time
+        && wait.is_long()
+        && during.any(|it| match it.event {
+            Event::SchedSwitch { next_pid, next_priority: Some(priority), .. } => {
+                it.cpu == wait.cpu && next_pid != 0 && priority >= REAL_TIME.end
+            }
+            _ => false,
+        });
+    let name = thread(trace, pid);
+    if is_throttled {
+        return format!("real-time class throttled: thread {name} ran instead");
+    }
+    if name.starts_with("migration/") {
+        return format!("migration: {name} moved threads");
+    }
+    let class = match priority {
+        None => return format!("thread {name} kept the CPU"),
+        Some(..0) => "deadline class".to_string(),
+        Some(real_time @ 0..100) => format!("real-time priority {}", 99 - real_time),
+        Some(normal) => format!("nice {}", normal - 120),
+    };
+    format!("thread {name} ({class}) kept the CPU")
 }
 
 /// Describes an activity that delays every kind of hop alike: idle, or an interrupt.
@@ -140,21 +204,22 @@ pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
 /// the thread ran, and no thread of the process must have begun to run before the refill. An idle
 /// CPU runs the thread at once after the refill. A busy CPU runs it with one of its next ticks,
 /// because a refill does not preempt the running thread.
-fn stood_still(
-    trace: &Trace,
-    spans: &Spans,
-    sleep: &Sleep,
-    activity: Option<Activity>,
-    from: Ns,
-    to: Ns,
-) -> bool {
-    let group = trace.processes.limited_group(sleep.pid);
-    let is_busy = matches!(activity, Some(Activity::Thread(pid)) if pid != 0 && pid != sleep.pid);
-    let tick = trace.tick_or_default();
+fn stood_still(trace: &Trace, spans: &Spans, wait: &Waiting) -> bool {
+    let Waiting { pid, cpu, from, to } = *wait;
+    let group = trace.processes.limited_group(pid);
+    let is_busy = matches!(spans.longest(cpu, from, to),
+        Some(Activity::Thread(other)) if other != 0 && other != pid);
+    // At least half of the wait is before the refill: that cannot be longer than all of the time
+    // for which the kernel stopped the group.
+    let can_be = |limited: &Limited| {
+        let stood = limited.counters.map_or(u64::MAX, |counters| counters.stood_ns);
+        limited.is_often() && to.since(from).0 / 2 <= stood
+    };
     let within = match (group, is_busy) {
+        (Some(group), _) if !can_be(&trace.processes.limits()[group]) => return false,
         (Some(_), _) => Ns(to.since(from).0 / 2),
-        (None, true) if trace.processes.has_limits() => return false,
-        (None, true) => Ns(2 * tick.0),
+        (None, _) if trace.processes.has_limits() => return false,
+        (None, true) => Ns(2 * trace.tick_or_default().0),
         (None, false) => IDLE_EXIT_MAX,
     };
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
@@ -172,7 +237,7 @@ fn stood_still(
     if refill.time.since(from) <= IDLE_EXIT_MAX {
         return false;
     }
-    let process = trace.processes.of(sleep.pid);
+    let process = trace.processes.of(pid);
     let begin = trace.records.partition_point(|record| record.time <= from);
     let mut waited = trace.records[begin..end].iter().take_while(|it| it.time < refill.time);
     !waited.any(|record| match record.event {
@@ -185,11 +250,11 @@ fn unseen(cpu: CpuId) -> String {
     format!("unknown: nothing was recorded of CPU {}'s idle thread", cpu.0)
 }
 
-fn thread(trace: &Trace, pid: u32) -> String {
+pub(super) fn thread(trace: &Trace, pid: u32) -> String {
     format!("{}-{pid}", trace.tasks.get(&pid).map_or("?", |name| name))
 }
 
-fn softirq(vector: u32) -> String {
+pub(super) fn softirq(vector: u32) -> String {
     const NAMES: [&str; 10] = [
         "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
         "RCU",

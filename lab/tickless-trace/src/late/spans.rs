@@ -1,6 +1,7 @@
 //! What each CPU did at which time.
 
-use crate::read::{Cause, Event, NameId, Trace};
+use crate::hash::NumberMap;
+use crate::read::{Cause, Event, EventKind, NameId, Record, Trace};
 use tickless_core::time::{CpuId, Ns};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Spans {
     unseen: Vec<CpuId>,
     /// Whether the trace has writes to timer devices.
     pub(super) has_writes: bool,
+    /// The priority of each thread that ran; `None` if it changed, or is not printed.
+    priorities: NumberMap<u32, Option<i16>>,
 }
 
 /// What a CPU has begun and not ended: it runs a thread or is idle, and handles interrupts and
@@ -82,12 +85,26 @@ impl Stack {
     }
 }
 
+/// Returns the kind of event that ends what an event of this kind begins.
+fn end_of(kind: EventKind) -> Option<EventKind> {
+    Some(match kind {
+        EventKind::SoftirqEntry => EventKind::SoftirqExit,
+        EventKind::IrqEntry => EventKind::IrqExit,
+        EventKind::LocalTimerEntry => EventKind::LocalTimerExit,
+        EventKind::HrtimerExpireEntry => EventKind::HrtimerExpireExit,
+        EventKind::TimerExpireEntry => EventKind::TimerExpireExit,
+        _ => return None,
+    })
+}
+
 impl Spans {
-    /// Finds when each CPU changed its activity.
-    pub(super) fn of(trace: &Trace) -> Spans {
+    /// Finds when each CPU changed its activity. Calls `with` for every event, with what its CPU
+    /// did just before.
+    pub(super) fn of(trace: &Trace, mut with: impl FnMut(&Record, Activity)) -> Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
         let mut stacks = vec![Stack { thread: 0, idle: None, nested: Vec::new() }; count];
+        let mut priorities = NumberMap::default();
         let mut gaps = trace.gaps_in_order();
         for (place, record) in trace.records.iter().enumerate() {
             for gap in gaps(place) {
@@ -102,7 +119,15 @@ impl Spans {
             if changes.is_empty() {
                 stack.thread = record.pid;
             }
-            stack.follow(&record.event);
+            with(record, stack.current());
+            if let Event::SchedSwitch { next_pid, next_priority, .. } = record.event {
+                let known = priorities.entry(next_pid).or_insert(next_priority);
+                *known = known.filter(|known| Some(*known) == next_priority);
+            }
+            // An activity whose end is not recorded would seem to go on until the next switch.
+            if end_of(record.event.kind()).is_none_or(|end| trace.count(end) > 0) {
+                stack.follow(&record.event);
+            }
             let activity = stack.current();
             if changes.last().is_none_or(|(_, last)| *last != activity) {
                 changes.push((record.time, activity));
@@ -113,7 +138,12 @@ impl Spans {
             _ => None,
         });
         let has_writes = trace.device_writes().next().is_some();
-        Spans { cpus, unseen: unseen.collect(), has_writes }
+        Spans { cpus, unseen: unseen.collect(), has_writes, priorities }
+    }
+
+    /// Returns the kernel's priority of a thread, if it had only one while it was recorded.
+    pub(super) fn priority(&self, pid: u32) -> Option<i16> {
+        self.priorities.get(&pid).copied().flatten()
     }
 
     /// Returns the threads that CPUs run at this time, or that interrupts interrupt at this time.

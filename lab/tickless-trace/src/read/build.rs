@@ -178,6 +178,21 @@ impl<'a, 'n> Reading<'a, 'n> {
         })
     }
 
+    /// Reads the priority of the task that a CPU switches to. trace-cmd prints it in brackets.
+    pub(super) fn next_priority(&mut self) -> Result<Option<i16>, Cause> {
+        let in_brackets = || {
+            let text = self.text.rsplit(|&byte| byte == b'[').next()?;
+            text.split(|&byte| byte == b']').next()
+        };
+        let number = match self.field("next_prio") {
+            // A recorded field has 32 bits, of which the first is the sign.
+            Some(Word::Number(bits)) => Some(i64::from((bits as u32).cast_signed())),
+            Some(Word::Text(text)) => signed(text),
+            None => in_brackets().and_then(signed),
+        };
+        Ok(number.and_then(|number| i16::try_from(number).ok()))
+    }
+
     /// Reads from the flags of a wheel timer (`D|P|I`) whether it is deferrable.
     pub(super) fn is_deferrable(&mut self) -> Result<bool, Cause> {
         // Linux include/linux/timer.h.

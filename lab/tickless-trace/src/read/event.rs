@@ -174,10 +174,18 @@ events! {
         next_pid: u32 = "next_pid",
         /// Whether the task that the CPU left can still run; `None` if that is not printed.
         still_runs: Option<bool> = by Reading::still_runs,
+        /// The kernel's priority of the next task: negative for deadlines, 0 to 99 for real time,
+        /// the highest first, and 120 plus the nice value otherwise; `None` if it is not printed.
+        next_priority: Option<i16> = by Reading::next_priority,
     }
     SchedWakeup "sched_wakeup" {
         target: CpuId = "target_cpu",
         pid: u32 = "pid",
+    }
+    /// A task that waits to run was moved to another CPU.
+    SchedMigrate "sched_migrate_task" {
+        pid: u32 = "pid",
+        to: CpuId = "dest_cpu",
     }
     CpuIdle "cpu_idle" {
         cpu: CpuId = "cpu_id",
@@ -235,7 +243,9 @@ impl Event {
     pub fn target(&self) -> Option<CpuId> {
         match *self {
             Event::TimerStart { base, .. } => Some(base),
-            Event::SchedWakeup { target, .. } => Some(target),
+            Event::SchedWakeup { target, .. } | Event::SchedMigrate { to: target, .. } => {
+                Some(target)
+            }
             Event::CpuIdle { cpu, .. } => Some(cpu),
             _ => None,
         }

@@ -1,26 +1,55 @@
-//! Which process each thread of a trace belongs to. `tickless record` writes this after the events,
-//! in lines such as `# process 70 71 72: nginx`, `# kernel threads: 2 3` and `# cpu limit: 70 71`.
-//! The last one lists the threads of a control group that often used up its quota of CPU time.
+//! Which process and which control group each thread of a trace belongs to. `tickless record`
+//! writes this after the events, in lines such as `# process 70 71 72: nginx`,
+//! `# kernel threads: 2 3`, `# steal ns: 5000 0`, and [`Recorded`] groups.
+//!
+//! Earlier versions wrote `# cpu limit: 70 71` for the threads of a group, without its name.
 
-use crate::cgroup::{Cgroup, Counters, Recorded, hierarchies};
+use crate::cgroup::{Counters, Recorded};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use tickless_core::time::Ns;
 
 const PROCESS: &str = "# process ";
 const KERNEL: &str = "# kernel threads: ";
 const LIMITED: &str = "# cpu limit: ";
+/// Says that a group which used up its quota has a line: threads in no such group had no limit.
+pub(crate) const LIMITS_KNOWN: &str = "# cpu limits are recorded";
+/// What the hypervisor took of each CPU while it was recorded.
+const STEAL: &str = "# steal ns:";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Processes {
     of_thread: HashMap<u32, u32>,
     names: HashMap<u32, Box<str>>,
     kernel: HashSet<u32>,
-    /// The number of the control group of each thread whose group often used up its quota.
+    /// For each thread whose control group used up its quota, the group's index in `limits`.
     limited: HashMap<u32, usize>,
-    limits: usize,
+    limits: Vec<Limited>,
+    knows_limits: bool,
+    steal: Option<Ns>,
     groups: Vec<Recorded>,
+}
+
+/// A control group that used up its quota of CPU time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Limited {
+    /// `None` in traces that do not have it.
+    pub(crate) path: Option<Box<str>>,
+    /// What the kernel counted while it was recorded; `None` in traces that do not have it.
+    pub(crate) counters: Option<Counters>,
+}
+
+impl Limited {
+    fn throttled(&self) -> u64 {
+        self.counters.map_or(0, |counters| counters.throttled)
+    }
+
+    /// Returns whether the group used up its quota in at least a tenth of its periods. If it did so
+    /// more seldom, waits for other reasons cannot be told from it.
+    pub(crate) fn is_often(&self) -> bool {
+        self.counters.is_none_or(|it| it.throttled.saturating_mul(10) >= it.periods)
+    }
 }
 
 impl Processes {
@@ -29,19 +58,35 @@ impl Processes {
         self.of_thread.get(&thread).copied().unwrap_or(thread)
     }
 
-    /// Returns the name of a process with several threads.
+    /// Returns the name of a process that existed when the recording ended.
     pub fn name(&self, process: u32) -> Option<&str> {
         self.names.get(&process).map(|name| &**name)
     }
 
     /// Returns whether the trace shows which threads have a limit of CPU time.
     pub fn has_limits(&self) -> bool {
-        self.limits > 0
+        self.knows_limits
     }
 
-    /// Returns the control group whose limit of CPU time a thread often reached.
+    /// Returns the control group of a thread that used up its quota of CPU time.
     pub fn limited_group(&self, thread: u32) -> Option<usize> {
         self.limited.get(&thread).copied()
+    }
+
+    /// Returns the groups that used up their quota, in the order of the numbers that
+    /// [`limited_group`](Self::limited_group) returns.
+    pub(crate) fn limits(&self) -> &[Limited] {
+        &self.limits
+    }
+
+    /// Returns how much time the hypervisor took of all CPUs; `None` if that was not recorded.
+    pub fn steal(&self) -> Option<Ns> {
+        self.steal
+    }
+
+    /// Returns the threads that the recorder has listed.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = u32> {
+        self.of_thread.keys().chain(&self.kernel).copied()
     }
 
     /// Returns the control groups that the recorder followed for `tickless quota`.
@@ -51,6 +96,20 @@ impl Processes {
 
     pub fn is_kernel(&self, thread: u32) -> bool {
         self.kernel.contains(&thread)
+    }
+
+    /// Adds a group that used up its quota. A thread in two such groups counts for the one that did
+    /// so more often.
+    fn limit(&mut self, group: Limited, threads: impl IntoIterator<Item = u32>) {
+        self.knows_limits = true;
+        let index = self.limits.len();
+        for thread in threads {
+            let known = self.limited.get(&thread).map(|known| self.limits[*known].throttled());
+            if known.is_none_or(|throttled| throttled < group.throttled()) {
+                self.limited.insert(thread, index);
+            }
+        }
+        self.limits.push(group);
     }
 
     /// Reads a line. Returns whether it describes processes, as those of [`running`] do, or a
@@ -65,12 +124,24 @@ impl Processes {
             return true;
         }
         if let Some(threads) = line.strip_prefix(LIMITED) {
-            self.limits += 1;
-            let group = self.limits;
-            self.limited.extend(numbers(threads).into_iter().map(|thread| (thread, group)));
+            self.limit(Limited::default(), numbers(threads));
+            return true;
+        }
+        if line.trim_end() == LIMITS_KNOWN {
+            self.knows_limits = true;
+            return true;
+        }
+        if let Some(steal) = line.strip_prefix(STEAL) {
+            let all = steal.split_whitespace().filter_map(|ns| ns.parse::<u64>().ok());
+            self.steal = Some(Ns(all.fold(0, u64::saturating_add)));
             return true;
         }
         if let Some(group) = Recorded::parse(line) {
+            let counters = group.counters;
+            let limited = Limited { path: Some(group.path.as_str().into()), counters };
+            if limited.throttled() > 0 {
+                self.limit(limited, group.threads.iter().copied());
+            }
             self.groups.push(group);
             return true;
         }
@@ -84,8 +155,8 @@ impl Processes {
     }
 }
 
-/// Returns lines about the processes with several threads, the kernel's threads, and the control
-/// groups that often reach their CPU limits. Leaves out a process that ends while it is read.
+/// Returns lines about the processes and the kernel's threads. Leaves out a process that ends while
+/// it is read.
 pub(crate) fn running() -> String {
     const KERNEL_THREAD: u32 = 0x0020_0000;
     let numbers = |folder: &str| -> Vec<u32> {
@@ -102,7 +173,7 @@ pub(crate) fn running() -> String {
         // Writing to a string cannot fail.
         if flags & KERNEL_THREAD != 0 {
             let _ = write!(kernel, " {process}");
-        } else if threads.len() > 1 {
+        } else if !threads.is_empty() {
             let _ = write!(text, "{PROCESS}{process}");
             threads.iter().filter(|&&thread| thread != process).for_each(|thread| {
                 let _ = write!(text, " {thread}");
@@ -114,26 +185,38 @@ pub(crate) fn running() -> String {
     if !kernel.is_empty() {
         let _ = writeln!(text, "{KERNEL}{}", kernel.trim_start());
     }
-    hierarchies().unwrap_or_default().iter().for_each(|root| limits(root, &mut text));
     text
 }
 
-/// Adds a line for each control group below a mount point that used up its quota in at least a
-/// tenth of its periods. A group inside such a group gets no line of its own.
-fn limits(root: &Path, text: &mut String) {
-    let mut found: Vec<String> = Vec::new();
-    for group in Cgroup::below(root) {
-        let Counters { periods, throttled, .. } = group.counters().unwrap_or_default();
-        let is_inside = found.iter().any(|outer| group.path.starts_with(outer));
-        if periods == 0 || throttled * 10 < periods || is_inside {
-            continue;
-        }
-        found.push(format!("{}/", group.path.trim_end_matches('/')));
-        let threads: Vec<String> = group.threads().iter().map(u32::to_string).collect();
-        if !threads.is_empty() {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{LIMITED}{}", threads.join(" "));
-        }
+/// How much time the hypervisor has taken of each CPU since the machine has started.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Steal(Vec<u64>);
+
+impl Steal {
+    pub(crate) fn now() -> Steal {
+        Steal::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// Parses `/proc/stat`: `cpu0 USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL GUEST`, each in
+    /// 1/100 s (the kernel's USER_HZ).
+    fn parse(stat: &str) -> Steal {
+        const NS: u64 = 10_000_000;
+        let of = |line: &str| {
+            let mut words = line.strip_prefix("cpu")?.split_whitespace();
+            words.next()?.parse::<u16>().ok()?;
+            words.nth(7)?.parse::<u64>().ok()
+        };
+        // The first line, with the sum, has a space behind `cpu`.
+        let lines = stat.lines().filter(|line| !line.starts_with("cpu "));
+        Steal(lines.filter_map(of).map(|ticks| ticks.saturating_mul(NS)).collect())
+    }
+
+    /// Returns the line of a trace about the time from `before` until now; `None` if a CPU came or
+    /// went.
+    pub(crate) fn line_since(&self, before: &Steal) -> Option<String> {
+        let is_same = self.0.len() == before.0.len() && !self.0.is_empty();
+        let taken = self.0.iter().zip(&before.0).map(|(now, before)| now.saturating_sub(*before));
+        is_same.then(|| taken.fold(STEAL.to_string(), |line, ns| format!("{line} {ns}")))
     }
 }
 
@@ -157,18 +240,30 @@ mod tests {
                 .any(|line| processes.read(line.as_bytes()))
         );
         let groups = [70, 71, 72].map(|thread| processes.limited_group(thread));
-        assert_eq!((groups, processes.has_limits()), ([None, Some(1), Some(1)], true));
-        let folder = tempfile::tempdir().unwrap();
-        let (root, stat) = (folder.path(), folder.path().join("pod/cpu.stat"));
-        let inner = root.join("pod/inner");
-        fs::create_dir_all(&inner).unwrap();
-        fs::write(&stat, "nr_periods 50\nnr_throttled 40\nthrottled_usec 1").unwrap();
-        fs::write(inner.join("cgroup.threads"), "8\n9\n").unwrap();
-        let mut text = String::new();
-        limits(root, &mut text);
-        fs::write(&stat, "nr_periods 50\nnr_throttled 4\nthrottled_usec 1").unwrap();
-        limits(root, &mut text);
-        assert_eq!(text, "# cpu limit: 8 9\n");
+        assert_eq!((groups, processes.has_limits()), ([None, Some(0), Some(0)], true));
+        // Groups have names, and the one that is throttled more often counts.
+        let group = |path: &str, throttled: u64, threads: &str| {
+            format!(
+                "# cgroup {{\"path\":\"{path}\",\"limit\":null,\"counters\":{{\"periods\":50,\
+                 \"throttled\":{throttled},\"stood_ns\":1}},\"threads\":[{threads}]}}"
+            )
+        };
+        let mut named = Processes::default();
+        let lines = [
+            LIMITS_KNOWN.to_string(),
+            group("/pod", 4, "8,9"),
+            group("/pod/in", 40, "9"),
+            group("/other", 0, "10"),
+            "# steal ns: 5 7".to_string(),
+        ];
+        assert!(lines.iter().all(|line| named.read(line.as_bytes())));
+        let path =
+            |thread| named.limited_group(thread).and_then(|it| named.limits[it].path.as_deref());
+        assert_eq!([8, 9, 10].map(path), [Some("/pod"), Some("/pod/in"), None]);
+        assert_eq!((named.has_limits(), named.steal()), (true, Some(Ns(12))));
+        let stat = |steal| Steal::parse(&format!("cpu  9 9\ncpu0 1 2 3 4 5 6 7 {steal} 0 0\n"));
+        assert_eq!(stat(9).line_since(&stat(4)).unwrap(), "# steal ns: 50000000");
+        assert_eq!(stat(9).line_since(&Steal::default()), None);
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || told.recv());
         let mut now = Processes::default();

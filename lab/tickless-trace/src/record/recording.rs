@@ -4,7 +4,8 @@ use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
 use super::watcher::Watcher;
 use super::{dat, kernel};
-use crate::read::{IDLE_NOT_RECORDED, running};
+use crate::cgroup::Watch;
+use crate::read::{IDLE_NOT_RECORDED, LIMITS_KNOWN, Steal, running};
 use crate::record::error::RecordError;
 use crate::record::statistics::Statistics;
 use crate::record::tracefs::Tracefs;
@@ -55,6 +56,10 @@ pub struct Recording {
     /// Remarks for the user: what a replay will lack, and what was cleaned up.
     pub notes: Vec<String>,
     idle_before: IdleStops,
+    steal_before: Steal,
+    /// The groups with a CPU limit, of which [`Recording::write`] lists those that were throttled.
+    /// `None` if there are none here, or the caller writes what it needs of them.
+    pub limited: Option<Watch>,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
     _watcher: Option<Watcher>,
     // Also keeps tracefs mounted, if this process has mounted it.
@@ -100,8 +105,18 @@ impl Recording {
                 other => other,
             })?;
         }
-        let idle_before = IdleStops::now();
-        Ok(Recording { instance, buffer_kb, notes, idle_before, _watcher: watcher, tracefs })
+        let mut limited = Watch::prepare(None).ok();
+        limited.iter_mut().for_each(Watch::start);
+        Ok(Recording {
+            instance,
+            buffer_kb,
+            notes,
+            idle_before: IdleStops::now(),
+            steal_before: Steal::now(),
+            limited,
+            _watcher: watcher,
+            tracefs,
+        })
     }
 
     pub fn start(&self) -> Result<(), RecordError> {
@@ -150,7 +165,8 @@ impl Recording {
     /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too. The
     /// list is empty if events were dropped, since these are perhaps of the idle threads.
     pub fn write(&self, recorded: &str, out: &mut dyn Write) -> Result<Vec<CpuId>, RecordError> {
-        let after = IdleStops::now();
+        let (after, steal) = (IdleStops::now(), Steal::now().line_since(&self.steal_before));
+        let throttled = self.limited.as_ref().map(Watch::throttled);
         let mut text = self.text(recorded)?;
         let (mut line, mut events) = (Vec::new(), IdleEvents::new());
         loop {
@@ -176,7 +192,13 @@ impl Recording {
         for CpuId(cpu) in &unseen {
             writeln!(out, "{IDLE_NOT_RECORDED}{cpu}").map_err(RecordError::Output)?;
         }
-        out.write_all(running().as_bytes()).map_err(RecordError::Output)?;
+        let mut lines = running();
+        if let Some(throttled) = throttled {
+            throttled.iter().for_each(|group| lines += &format!("{group}\n"));
+            lines += &format!("{LIMITS_KNOWN}\n");
+        }
+        lines.extend(steal.map(|line| line + "\n"));
+        out.write_all(lines.as_bytes()).map_err(RecordError::Output)?;
         Ok(unseen)
     }
 

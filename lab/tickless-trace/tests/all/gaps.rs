@@ -159,7 +159,8 @@ fn names_of_tasks_can_look_like_events() {
     let text = [event, woken].map(|event| line_of("x] [y-1", 2_000, 0, "d..2.", event)).concat();
     let trace = parsed(format!("cpus=2\n{cancel}{text}"));
     let events: Vec<String> = trace.records.iter().map(|it| format!("{:?}", it.event)).collect();
-    assert_eq!(events[1], "SchedSwitch { next_pid: 9, still_runs: Some(false) }");
+    let switch = "SchedSwitch { next_pid: 9, still_runs: Some(false), next_priority: Some(120) }";
+    assert_eq!(events[1], switch);
     assert_eq!(events[2], "SchedWakeup { target: CpuId(1), pid: 8 }");
     assert_eq!(trace.tasks.get(&1).map(|name| &**name), Some("x] [y"));
 }

@@ -143,11 +143,11 @@ impl Plant {
 
 const IDLE: &str = "<idle>-0";
 
-const SPINNER: &str = "thread spin-99 kept the CPU";
+const SPINNER: &str = "thread spin-99 (nice 0) kept the CPU";
 const SOFTIRQ: &str = "softirq NET_RX kept the CPU";
 const INTERRUPTS_OFF: &str = "interrupts off in driver-6";
 const SLACK: &str = "timer slack: the sleeper allowed it";
-const QUOTA: &str = "CPU limit: the group's quota was used up";
+const QUOTA: &str = "CPU limit: the group had used up its quota";
 const LOST_EVENT: &str = "the timer device's event was lost";
 const FAR_TIMER: &str = "timer wheel: far deadlines are rounded up";
 
@@ -230,7 +230,7 @@ fn one_wakeup_is_explained() {
     let late = wakeup((ran + 90) * 1_000, (ran + 9_110) * 1_000).unwrap();
     assert_eq!(late.hops.len(), 1, "{late:?}");
     assert_eq!((late.hops[0].hop, late.hops[0].ns), ("after", 9_020_000));
-    assert_eq!(late.hops[0].cause, "thread other-5 kept the CPU");
+    assert_eq!(late.hops[0].cause, "thread other-5 (nice 0) kept the CPU");
     // A thread without a sleep in the trace.
     let nobody = SeenWakeup { thread: 4_711, deadline: Ns(due), seen: Ns(end) };
     assert_eq!(explain_wakeup(&trace, nobody), None);
@@ -344,4 +344,118 @@ fn sleeps_are_selected_and_folded() {
     assert_eq!(explained(kernel, SPINNER, asked), (1, 1, none));
     assert_eq!(explained("", FAR_TIMER, folds), (1, 0, Folded { kernel_threads: 0, wheel: 1 }));
     assert_eq!(explained("", FAR_TIMER, Selection::default()), (1, 1, none));
+}
+
+/// Computes from the text of a trace, without its reader, how often and how long the threads waited
+/// to run, as `runqlat` does.
+fn waits_by_text(text: &str) -> (u64, u64) {
+    let number = |text: &str| text.split(' ').next().unwrap().parse::<u64>().unwrap();
+    let after = |line: &str, key: &str| line.split_once(key).map(|(_, rest)| number(rest));
+    // When each thread became ready; 0 while it runs.
+    let mut ready: std::collections::HashMap<u64, u64> = std::collections::HashMap::new();
+    let (mut count, mut ns) = (0, 0);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (before, event) = line.split_once(": ").unwrap();
+        let (seconds, micros) = before.rsplit_once(' ').unwrap().1.split_once('.').unwrap();
+        let at = number(seconds) * 1_000_000 + number(micros);
+        if event.starts_with("sched_wakeup") {
+            ready.entry(after(event, " pid=").unwrap()).or_insert(at);
+        }
+        if event.starts_with("sched_switch") {
+            let previous = after(event, " prev_pid=").unwrap();
+            match event.contains("prev_state=R") {
+                true => ready.insert(previous, at),
+                false => ready.remove(&previous),
+            };
+            let next = after(event, "next_pid=").unwrap();
+            if let Some(since @ 1..) = ready.insert(next, 0)
+                && next != 0
+            {
+                count += 1;
+                ns += (at - since) * 1_000;
+            }
+        }
+    }
+    (count, ns)
+}
+
+/// Goal: waits to run are those that another program finds in the same text. A lost event in the
+/// middle ends all waits.
+#[test]
+fn waits_are_those_of_the_text() {
+    for name in ["pipe-two-cpus", "two-groups-aligned", "bursts"] {
+        let text = crate::support::sample_text(name);
+        let waits = explain(&parsed(&text), Ns(0), &Selection::default()).waits;
+        assert_eq!((waits.waits, waits.ns), waits_by_text(&text), "{name}");
+        assert_eq!(waits.causes.iter().map(|share| share.ns).sum::<u64>(), waits.ns, "{name}");
+    }
+}
+
+/// Goal: each cause of a wait that is not that of a sleep, and no wait where a thread slept.
+#[test]
+fn waits_have_their_causes() {
+    let explained = |remarks, priority: [u32; 2], lost: &str, migrates: bool| {
+        let mut planted = Plant::new(1);
+        planted.remarks = remarks;
+        let switch = |from, to, state: &str, priority| {
+            let comm = format!("prev_comm=a prev_pid={from} prev_prio=9 prev_state={state}");
+            format!("sched_switch: {comm} ==> next_comm=b next_pid={to} next_prio={priority}")
+        };
+        let [mine, other] = priority;
+        let events = [
+            (100, "x-1", switch(1, 77, "S", mine)),
+            (1_000, "sleeper-77", switch(77, 5, "R", other)),
+            (5_000, "other-5", switch(5, 6, "R", other)),
+            (9_000, "other-6", switch(6, 5, "R", other)),
+            (30_000, "other-5", switch(5, 77, "S", mine)),
+            (31_000, "sleeper-77", switch(77, 0, "S", 120)),
+            (60_000, IDLE, "sched_wakeup: comm=a pid=77 prio=9 target_cpu=000".to_string()),
+            (60_010, IDLE, switch(0, 77, "R", mine)),
+        ];
+        for (at, task, event) in events {
+            planted.line(1_000_000 + at, task, 0, "d..2.", &event);
+        }
+        planted.refill(1_025_000, "other-5");
+        if migrates {
+            let event = "sched_migrate_task: comm=a pid=77 prio=120 orig_cpu=0 dest_cpu=1";
+            planted.line(1_020_000, "other-5", 0, "d..2.", event);
+        }
+        planted.lines.sort_by_key(|(at, _)| *at);
+        planted.lines.insert(3, (1_007_000, lost.to_string()));
+        explain(&planted.trace(), Ns(200_000), &Selection { pid: Some(77), ..Selection::default() })
+    };
+    let known = "# cpu limits are recorded\n";
+    let first = |late: &Late| late.waits.causes.first().map(|share| share.cause.clone());
+    let late = explained(known, [120, 120], "", false);
+    assert_eq!(first(&late).unwrap(), "thread other-5 (nice 0) kept the CPU");
+    let waits = &late.waits;
+    assert_eq!((waits.waits, waits.ns, waits.late, waits.late_ns), (2, 29_010_000, 1, 29_000_000));
+    assert!(waits.worst[0].is_preempted, "{late:#?}");
+    assert_eq!((late.woken_by[0].times, late.woken_by[0].ns), (1, 29_000_000), "{late:#?}");
+    let late = explained(known, [49, 120], "", false);
+    assert_eq!(first(&late).unwrap(), "real-time class throttled: thread other-5 ran instead");
+    let late = explained(known, [120, 49], "", false);
+    assert_eq!(first(&late).unwrap(), "thread other-5 (real-time priority 50) kept the CPU");
+    let late = explained(known, [120, 120], "", true);
+    assert_eq!(
+        first(&late).unwrap(),
+        "migration: the trace does not show when the thread was moved"
+    );
+    // Nothing is known across a gap; what comes after it is.
+    let late = explained(known, [120, 120], "CPU:0 [LOST 3 EVENTS]\n", false);
+    assert_eq!((late.waits.waits, late.waits.ns, late.woken_by.len()), (1, 10_000, 1));
+    // The group is named, if the kernel's own figures allow it.
+    for (periods, stood, want) in [
+        (20, 29_000_000, "CPU limit: /pod had used up its quota"),
+        (20, 9_000_000, "thread other-5 (nice 0) kept the CPU"),
+        (400, 29_000_000, "thread other-5 (nice 0) kept the CPU"),
+    ] {
+        let remarks = format!(
+            "# cgroup {{\"path\":\"/pod\",\"limit\":null,\"counters\":{{\"periods\":{periods},\
+             \"throttled\":20,\"stood_ns\":{stood}}},\"threads\":[77]}}\n"
+        );
+        let late = explained(remarks.leak(), [120, 120], "", false);
+        assert_eq!(first(&late).unwrap(), want, "{periods} {stood}");
+        assert_eq!(late.notes.len(), usize::from(periods == 400), "{late:#?}");
+    }
 }

@@ -39,7 +39,10 @@ fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
     let woken = first(&trace, EventKind::SchedWakeup).event;
     assert_eq!(woken, Event::SchedWakeup { pid: 15, target: CpuId(1) });
     let switch = first(&trace, EventKind::SchedSwitch).event;
-    assert_eq!(switch, Event::SchedSwitch { next_pid: 15, still_runs: Some(true) });
+    assert_eq!(
+        switch,
+        Event::SchedSwitch { next_pid: 15, still_runs: Some(true), next_priority: Some(120) }
+    );
     assert_eq!(first(&trace, EventKind::TimerCancel).context, Context::SoftIrq);
     let messages: Vec<String> = trace.messages().collect();
     assert_eq!(messages.len(), 3, "{messages:?}");

@@ -85,7 +85,7 @@ pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Option<Vec<Choice>> {
                 queues.wake(pid, target, at);
                 (target, None)
             }
-            Event::SchedSwitch { next_pid, still_runs } => {
+            Event::SchedSwitch { next_pid, still_runs, .. } => {
                 let last = Last { pid: record.pid, blocks: !still_runs? };
                 (record.cpu, queues.switch(record.cpu, last, next_pid, at))
             }

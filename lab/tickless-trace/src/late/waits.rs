@@ -1,0 +1,194 @@
+//! Finds when threads waited to run, and what ended their sleeps, from the scheduler's events.
+//!
+//! A wait is counted as `runqlat` counts it: from the wakeup of a thread that had slept, or from
+//! the moment at which it lost its CPU and could still run, until a CPU switches to it. A wakeup of
+//! a thread that can run already changes nothing.
+
+use super::spans::Activity;
+use crate::hash::NumberMap;
+use crate::read::{Context, Event, NameId, Record, Trace};
+use std::collections::BTreeMap;
+use tickless_core::time::{CpuId, Ns};
+
+/// A time in which a thread could run, and did not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Wait {
+    pub(super) pid: u32,
+    pub(super) ready: Ns,
+    pub(super) ran: Ns,
+    /// Whether the thread lost its CPU; otherwise it was woken.
+    pub(super) is_preempted: bool,
+    /// The CPUs for which it waited, each with the time from which on.
+    pub(super) cpus: Vec<(CpuId, Ns)>,
+    /// Where it ran.
+    pub(super) ran_on: CpuId,
+}
+
+impl Wait {
+    pub(super) fn time(&self) -> Ns {
+        Ns(self.ran.since(self.ready).0)
+    }
+}
+
+/// What woke a thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Waker {
+    Timer(NameId),
+    Irq(u32),
+    Softirq(u32),
+    /// An interrupt without events of its own, such as the one by which a thread on another CPU
+    /// wakes this one.
+    Interrupt,
+    NotRecorded,
+    Thread(u32),
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Runs,
+    Waits(Wait),
+    Sleeps(Ns),
+}
+
+/// Follows the threads of a trace. A thread without a state has not been seen.
+pub(super) struct Waits<'t> {
+    trace: &'t Trace,
+    unseen: Vec<(Ns, Ns)>,
+    is_selected: Box<dyn Fn(u32) -> bool + 't>,
+    threshold: Ns,
+    states: NumberMap<u32, State>,
+    /// Which thread each CPU runs, as far as a switch has shown.
+    runs: Vec<Option<u32>>,
+    pub(super) count: u64,
+    pub(super) time: Ns,
+    /// The waits longer than the threshold.
+    pub(super) long: Vec<Wait>,
+    /// How often each waker ended a sleep, and how long these sleeps were in all.
+    pub(super) wakers: BTreeMap<Waker, (u64, u64)>,
+}
+
+impl<'t> Waits<'t> {
+    pub(super) fn new(
+        trace: &'t Trace,
+        threshold: Ns,
+        is_selected: impl Fn(u32) -> bool + 't,
+    ) -> Waits<'t> {
+        Waits {
+            trace,
+            unseen: trace.unseen(),
+            is_selected: Box::new(is_selected),
+            threshold,
+            states: NumberMap::default(),
+            runs: vec![None; usize::from(trace.cpus)],
+            count: 0,
+            time: Ns::ZERO,
+            long: Vec::new(),
+            wakers: BTreeMap::new(),
+        }
+    }
+
+    /// Follows an event. `activity` is what its CPU did just before.
+    pub(super) fn follow(&mut self, record: &Record, activity: Activity) {
+        let at = record.time;
+        if self.runs[record.cpu.index()] == Some(0) && record.pid != 0 {
+            // Some kernels do not record the idle thread's switch to another thread.
+            self.states.insert(record.pid, State::Runs);
+            self.runs[record.cpu.index()] = Some(record.pid);
+        }
+        match record.event {
+            Event::SchedSwitch { next_pid, still_runs, .. } => {
+                self.runs[record.cpu.index()] = Some(next_pid);
+                let wait = Wait {
+                    pid: record.pid,
+                    ready: at,
+                    ran: at,
+                    is_preempted: true,
+                    cpus: vec![(record.cpu, at)],
+                    ran_on: record.cpu,
+                };
+                match still_runs {
+                    _ if record.pid == 0 => None,
+                    None => self.states.remove(&record.pid),
+                    Some(true) => self.states.insert(record.pid, State::Waits(wait)),
+                    Some(false) => self.states.insert(record.pid, State::Sleeps(at)),
+                };
+                if next_pid != 0
+                    && let Some(State::Waits(wait)) = self.states.insert(next_pid, State::Runs)
+                {
+                    self.end(Wait { ran: at, ran_on: record.cpu, ..wait });
+                }
+            }
+            Event::SchedWakeup { pid, target } => {
+                let sleeps = match self.states.get(&pid) {
+                    Some(State::Runs | State::Waits(_)) => return,
+                    Some(State::Sleeps(since)) => Some(*since),
+                    None => None,
+                };
+                if let Some(since) = sleeps.filter(|since| self.is_whole(pid, *since, at)) {
+                    let (count, ns) = self.wakers.entry(waker(record, activity)).or_default();
+                    *count += 1;
+                    *ns += at.since(since).0;
+                }
+                let wait = Wait {
+                    pid,
+                    ready: at,
+                    ran: at,
+                    is_preempted: false,
+                    cpus: vec![(target, at)],
+                    ran_on: target,
+                };
+                self.states.insert(pid, State::Waits(wait));
+            }
+            Event::SchedMigrate { pid, to } => {
+                if let Some(State::Waits(wait)) = self.states.get_mut(&pid) {
+                    wait.cpus.push((to, at));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns whether a time of a selected thread has no gap. A thread can have run, slept and
+    /// been moved on every CPU of which nothing is seen.
+    fn is_whole(&self, pid: u32, from: Ns, to: Ns) -> bool {
+        let next = self.unseen.partition_point(|(_, end)| *end <= from);
+        self.unseen.get(next).is_none_or(|(begin, _)| *begin >= to) && (self.is_selected)(pid)
+    }
+
+    fn end(&mut self, wait: Wait) {
+        if !self.is_whole(wait.pid, wait.ready, wait.ran) {
+            return;
+        }
+        self.count += 1;
+        self.time = Ns(self.time.0 + wait.time().0);
+        if wait.time() > self.threshold {
+            self.long.push(wait);
+        }
+    }
+
+    /// Returns how a waker is shown.
+    pub(super) fn describe(&self, waker: Waker) -> String {
+        match waker {
+            Waker::Timer(function) => format!("timer ({})", self.trace.names.name(function)),
+            Waker::Irq(irq) => format!("interrupt {irq}"),
+            Waker::Softirq(vector) => format!("softirq {}", super::cause::softirq(vector)),
+            Waker::Interrupt => "another CPU, or another interrupt".to_string(),
+            Waker::NotRecorded => "a thread or an interrupt: not recorded which".to_string(),
+            Waker::Thread(pid) => format!("thread {}", super::cause::thread(self.trace, pid)),
+        }
+    }
+}
+
+fn waker(record: &Record, activity: Activity) -> Waker {
+    match activity {
+        Activity::Callback(function) => Waker::Timer(function),
+        Activity::Irq(irq) => Waker::Irq(irq),
+        Activity::Softirq(vector) => Waker::Softirq(vector),
+        Activity::TimerInterrupt => Waker::Interrupt,
+        Activity::Thread(_) | Activity::Idle(_) => match record.context {
+            Context::Task if record.pid != 0 => Waker::Thread(record.pid),
+            Context::NotRecorded => Waker::NotRecorded,
+            _ => Waker::Interrupt,
+        },
+    }
+}
