@@ -8,8 +8,8 @@ use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::Context;
 use super::build::Reading;
-use super::dat::{self, Dat, Entry, Found, Ring};
-use super::event::Event;
+use super::dat::{self, Dat, Entry, Field, Found, Ring};
+use super::event::{Event, EventKind};
 use super::fields::printable;
 use super::gap::Loss;
 use super::header::Tool;
@@ -175,6 +175,13 @@ impl Reader {
             self.skip_unknown(name);
             return Some(false);
         };
+        // A record that is longer than its last field, and its padding, has others in it. Only the
+        // name of an interrupt has no fixed length.
+        const PADDING_MAX: usize = 11;
+        let end = format.last().map_or(0, Field::end).saturating_add(PADDING_MAX);
+        if record.len() > end && kind != EventKind::IrqEntry {
+            return None;
+        }
         let pid = u32::from_le_bytes(record.get(4..8)?.try_into().ok()?);
         let context = Context::from_flags(*record.get(2)?, *record.get(3)? & 0xf);
         let event =

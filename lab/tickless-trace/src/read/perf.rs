@@ -44,6 +44,10 @@ const CPUS: u64 = 7;
 const COMMAND: u64 = 11;
 const COMPRESSED: u64 = 27;
 
+/// What can be in a sample behind its raw part.
+const BEHIND_RAW: SampleFormat = SampleFormat::all()
+    .difference(SampleFormat::IDENTIFIER.union(SampleFormat::from_bits_retain(0x7ff)));
+
 /// What a file says of its records.
 struct Perf<'a> {
     records: &'a [u8],
@@ -231,7 +235,10 @@ impl<'a> Perf<'a> {
             EventRecord::Sample(_) if tracepoint.is_none() => Found::Other,
             EventRecord::Sample(sample) => {
                 let RawData::Single(raw) = sample.raw? else { return None };
-                if Bytes(raw).u16() != tracepoint {
+                // Otherwise the record has a wrong size, and others are in it.
+                let is_whole = raw.as_ptr_range().end == body.as_ptr_range().end
+                    || info.sample_format.intersects(BEHIND_RAW);
+                if Bytes(raw).u16() != tracepoint || !is_whole {
                     return None;
                 }
                 let entry = Entry { time: sample.timestamp?, record: raw };

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
-use std::sync::OnceLock;
 use tickless_trace::read::{Cause, EventKind, Jiffy, Trace, TraceError, Unusable};
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
@@ -221,50 +220,6 @@ fn lines_before_a_read_error_are_used() {
     assert!(matches!(error.why, Unusable::Read(_)));
 }
 
-/// A change of a file at a place, in thousandths of the file's length.
-#[derive(Clone, Debug)]
-enum Damage {
-    /// So many bytes are replaced by others.
-    Replace(usize, usize, Vec<u8>),
-    Digit(usize, u8),
-    Repeat(usize, usize),
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    let place = || 0usize..1_000;
-    let garbage = prop_oneof![Just(Vec::new()), prop::collection::vec(any::<u8>(), 1..40)];
-    prop_oneof![
-        1 => (900usize..1_000).prop_map(|at| Damage::Replace(at, usize::MAX, Vec::new())),
-        4 => (place(), 0usize..200, garbage)
-            .prop_map(|(at, len, bytes)| Damage::Replace(at, len, bytes)),
-        4 => (place(), b'0'..=b'9').prop_map(|(at, digit)| Damage::Digit(at, digit)),
-        2 => (place(), 1usize..400).prop_map(|(at, len)| Damage::Repeat(at, len)),
-    ]
-}
-
-fn damaged(mut file: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
-    for damage in damages {
-        let len = file.len();
-        let at = |place: &usize| len * place / 1_000;
-        let range =
-            |place: &usize, count: usize| at(place)..at(place).saturating_add(count).min(len);
-        match damage {
-            Damage::Replace(place, count, bytes) => {
-                drop(file.splice(range(place, *count), bytes.clone()));
-            }
-            Damage::Digit(place, digit) => {
-                let found = file[at(place)..].iter_mut().find(|byte| byte.is_ascii_digit());
-                found.into_iter().for_each(|byte| *byte = *digit);
-            }
-            Damage::Repeat(place, count) => {
-                let piece = file[range(place, *count)].to_vec();
-                file.splice(range(place, 0), piece);
-            }
-        }
-    }
-    file
-}
-
 /// Numbers near the ends of 32 and 64 bits as often as others.
 fn extreme() -> impl Strategy<Value = u64> {
     let near = |place: u64| (0u64..3).prop_map(move |step| place.wrapping_add(step));
@@ -277,63 +232,87 @@ fn extreme() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A random configuration, or that of `TICKLESS_SEED`, which a failure shows.
-pub fn seeded(test: &str, cases: u32) -> ProptestConfig {
-    let given = |name: &str| {
-        let text = std::env::var(name).ok()?;
-        Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
-    };
+/// A random seed, or that of `TICKLESS_SEED`, which a failure shows.
+pub fn random_seed(test: &str) -> u64 {
     let seed = given("TICKLESS_SEED").unwrap_or_else(|| RandomState::new().hash_one(test));
     println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all {test}::");
+    seed
+}
+
+pub fn given(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
+}
+
+pub fn seeded(test: &str, cases: u32) -> ProptestConfig {
+    let seed = random_seed(test);
     let cases = given("PROPTEST_CASES").map_or(cases, |cases| cases as u32);
     let rng_seed = RngSeed::Fixed(seed);
     ProptestConfig { failure_persistence: None, rng_seed, cases, ..ProptestConfig::default() }
 }
 
-/// Returns texts of each tool, and 300 lines of each committed recording.
-fn files() -> &'static [Vec<u8>] {
-    static FILES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    FILES.get_or_init(|| {
-        let mut files: Vec<Vec<u8>> =
-            ["trace-cmd.txt", "trace-cmd-2.txt", "perf.txt"].map(data).to_vec();
-        for (name, from) in SAMPLES.into_iter().zip([1_000, 3_000, 12, 700, 4_000]) {
-            let text = sample_text(name);
-            let lines: Vec<&str> = text.lines().skip(from).take(300).collect();
-            let head = format!("{HEADER}# HZ=250\n{EVENT}");
-            files.push((head + &lines.join("\n") + "\n").into_bytes());
+/// Texts of each tool, and 300 lines of each committed recording.
+fn files() -> Vec<Vec<u8>> {
+    let mut files: Vec<Vec<u8>> =
+        ["trace-cmd.txt", "trace-cmd-2.txt", "perf.txt"].map(data).to_vec();
+    for (name, from) in SAMPLES.into_iter().zip([1_000, 3_000, 12, 700, 4_000]) {
+        let text = sample_text(name);
+        let lines: Vec<&str> = text.lines().skip(from).take(300).collect();
+        let head = format!("{HEADER}# HZ=250\n{EVENT}");
+        files.push((head + &lines.join("\n") + "\n").into_bytes());
+    }
+    files
+}
+
+/// Cuts out, overwrites, repeats or cuts off a piece of a file, or changes a digit.
+fn damage(file: &mut Vec<u8>, state: &mut u64) {
+    let mut below = |limit: usize| random(state) as usize % limit.max(1);
+    let at = below(file.len());
+    let to = file.len().min(at + below(400));
+    match below(20) {
+        0 => file.truncate(at),
+        1..=5 => drop(file.drain(at..to)),
+        6..=9 => file[at..to].iter_mut().take(40).for_each(|byte| *byte = below(256) as u8),
+        10..=13 => file.extend_from_within(at..to),
+        _ => {
+            let digit = file[at..].iter_mut().find(|byte| byte.is_ascii_digit());
+            digit.into_iter().for_each(|digit| *digit = b'0' + below(10) as u8);
         }
-        files
-    })
+    }
+}
+
+/// Goal: a damaged text is read or refused, and replayed without a timer that fires early.
+#[test]
+fn damaged_files_are_read_and_replayed() {
+    let mut state = random_seed("trace_damage");
+    let files = files();
+    for round in 0..200 {
+        let mut file = files[round % files.len()].clone();
+        (0..random(&mut state) % 20).for_each(|_| damage(&mut file, &mut state));
+        if random(&mut state).is_multiple_of(2) {
+            file = gzip(&file);
+            (0..random(&mut state) % 5).for_each(|_| damage(&mut file, &mut state));
+        }
+        match parse(&file) {
+            Ok(trace) => {
+                assert!(trace.records.is_sorted_by_key(|record| record.time));
+                assert!(trace.records.iter().all(|record| record.cpu.0 < trace.cpus));
+                for message in trace.messages() {
+                    assert!(message.starts_with("t.txt"), "{message}");
+                    assert!(!message.contains(char::is_control), "{message:?}");
+                }
+                for inference in [Inference::On, Inference::Off] {
+                    let summary = summarise(&trace, &ReplayPolicy::DEFAULT, inference);
+                    assert_eq!(all(&summary, |result| result.early), [0; 3]);
+                }
+            }
+            Err(error) => assert!(error.to_string().starts_with("t.txt: ")),
+        }
+    }
 }
 
 proptest! {
     #![proptest_config(seeded("trace_damage", 200))]
-
-    #[test]
-    fn damaged_files_are_read_and_replayed(
-        which in 0..8_usize,
-        damages in prop::collection::vec(damage(), 0..20),
-        packed in any::<bool>(),
-    ) {
-        let file = damaged(files()[which].clone(), &damages);
-        let few = &damages[..damages.len() / 4];
-        let file = if packed { damaged(gzip(&file), few) } else { file };
-        match parse(&file) {
-            Ok(trace) => {
-                prop_assert!(trace.records.iter().is_sorted_by_key(|record| record.time));
-                prop_assert!(trace.records.iter().all(|record| record.cpu.0 < trace.cpus));
-                for message in trace.messages() {
-                    prop_assert!(message.starts_with("t.txt"), "{}", message);
-                    prop_assert!(!message.contains(char::is_control), "{:?}", message);
-                }
-                for inference in [Inference::On, Inference::Off] {
-                    let summary = summarise(&trace, &ReplayPolicy::DEFAULT, inference);
-                    prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
-                }
-            }
-            Err(error) => prop_assert!(error.to_string().starts_with("t.txt: ")),
-        }
-    }
 
     #[test]
     fn extreme_numbers_never_panic(

@@ -33,6 +33,11 @@ impl Field {
         })
     }
 
+    /// Returns where the field ends in a record.
+    pub(in crate::read) fn end(&self) -> usize {
+        self.offset.saturating_add(self.size)
+    }
+
     /// Parses `field:unsigned long expires;\toffset:24;\tsize:8;\tsigned:0;`.
     fn parse(line: &str) -> Option<Field> {
         let line = line.trim().strip_prefix("field:")?;
