@@ -110,6 +110,11 @@ pub enum Note {
     /// This process has been refused what the text names, because the kernel would work for it
     /// unseen, and the clock could jump over that work.
     Refused(Process, &'static str),
+    /// This process traces others, as a debugger does, and gets `EPERM`.
+    Tracer(Process),
+    /// This process has waited again and again for 10 s, and its program reads the CPU's counter,
+    /// which does not jump with the clock.
+    Counter(Process),
     /// Every thread waits, for example in this process, and none has a deadline.
     NoDeadline(Process),
     /// A thread of this process waits for input from outside, which the text names: time is real.
@@ -160,6 +165,16 @@ impl fmt::Display for Note {
                 f,
                 "{process} asks for {what}, and has been refused: the kernel would work for it \
                  unseen, and time could jump over that. Run it without tickless warp"
+            ),
+            Note::Tracer(process) => write!(
+                f,
+                "{process} traces others, which fails here with EPERM: a thread has one tracer. \
+                 Run debuggers and strace without tickless warp"
+            ),
+            Note::Counter(process) => write!(
+                f,
+                "{process} has waited again and again for 10 s; if it measures time by the CPU's \
+                 counter (rdtsc), which its program reads, it ends with --tsc"
             ),
             Note::NoDeadline(process) => write!(
                 f,

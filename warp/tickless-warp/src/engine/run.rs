@@ -32,6 +32,8 @@ const LEFTOVERS: Duration = Duration::from_secs(1);
 /// why.
 const CHECK: Duration = Duration::from_secs(1);
 const PATIENCE: u32 = 10;
+/// How often the clock jumps between two checks of a program that perhaps waits for ever.
+const OFTEN: u64 = 100;
 /// The time between two checks of threads that run: the first interval, and the longest.
 const FIRST_LOOK: Duration = Duration::from_micros(20);
 const LAST_LOOK: Duration = Duration::from_millis(10);
@@ -96,6 +98,7 @@ pub fn run(
         disk_work: DiskWork::default(),
         has_terminals: false,
         has_noted_outside: false,
+        has_noted_tracer: false,
         log: options.reports.then(Log::default),
         jumped: None,
     };
@@ -136,7 +139,10 @@ struct Rounds {
     /// Checks that found a thread awake, since the last jump or the last check that found none.
     awake: u32,
     ended_since: Option<Instant>,
-    has_noted: [bool; 2],
+    /// Jumps until the last check, and checks since the clock has not jumped often between two.
+    jumps: u64,
+    jumping: u32,
+    has_noted: [bool; 3],
 }
 
 impl Engine<'_> {
@@ -148,7 +154,9 @@ impl Engine<'_> {
             asleep: 0,
             awake: 0,
             ended_since: None,
-            has_noted: [false; 2],
+            jumps: 0,
+            jumping: 0,
+            has_noted: [false; 3],
         };
         loop {
             let mut is_quiet = true;
@@ -302,6 +310,7 @@ impl Engine<'_> {
     /// Sleeps until the next event or deadline, or the next check of the threads that run.
     fn sleep(&mut self, rounds: &mut Rounds) {
         self.check_leftovers(rounds);
+        self.check_patience(rounds);
         let next = self.deadlines.next();
         let until_next = next.and_then(|next| self.clock.real_time_until(next));
         let may_wait = next.is_some() || self.hides_waits();
@@ -316,7 +325,6 @@ impl Engine<'_> {
         let look = if looks { look.min(LAST_LOOK) } else { Duration::from_secs(1) };
         let at_most = until_next.map_or(look, |until| until.min(look));
         self.handling.wait(at_most, self.listener.as_ref());
-        self.check_patience(rounds);
     }
 
     /// After a while, ends the processes that are left of a program that has ended.
@@ -343,7 +351,17 @@ impl Engine<'_> {
             Census::Asleep => (rounds.asleep, rounds.awake) = (rounds.asleep + 1, 0),
             _ => (rounds.asleep, rounds.awake) = (0, rounds.awake + 1),
         }
+        let is_jumping = self.clock.jumps - rounds.jumps > OFTEN;
+        rounds.jumping = if is_jumping { rounds.jumping + 1 } else { 0 };
+        rounds.jumps = self.clock.jumps;
         let process = self.tree.name_of(self.last);
+        if rounds.jumping >= PATIENCE && !rounds.has_noted[2] && !self.options.is_counter_virtual()
+        {
+            rounds.has_noted[2] = true;
+            if reads_counter(process.pid) {
+                self.note(Note::Counter(process.clone()));
+            }
+        }
         let has_deadline = self.deadlines.next().is_some();
         if rounds.asleep >= PATIENCE && !has_deadline && !rounds.has_noted[0] {
             rounds.has_noted[0] = true;
@@ -356,4 +374,15 @@ impl Engine<'_> {
             });
         }
     }
+}
+
+/// Returns whether the program of a process has the instruction `rdtsc`, followed by the usual
+/// shift by which both halves of the counter become one number.
+fn reads_counter(process: pid_t) -> bool {
+    const RDTSC: [u8; 2] = [0x0f, 0x31];
+    const SHIFT: [u8; 4] = [0x48, 0xc1, 0xe2, 0x20];
+    let program = std::fs::read(format!("/proc/{process}/exe")).unwrap_or_default();
+    program
+        .windows(16)
+        .any(|code| code.starts_with(&RDTSC) && code[2..].windows(4).any(|of| of == SHIFT))
 }

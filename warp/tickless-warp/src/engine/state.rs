@@ -62,6 +62,7 @@ pub(crate) struct Engine<'a> {
     /// Whether a program of the tree has made a pseudo-terminal.
     pub(crate) has_terminals: bool,
     pub(crate) has_noted_outside: bool,
+    pub(crate) has_noted_tracer: bool,
     /// The log from which the report is made; `None` if the caller wants no report.
     pub(crate) log: Option<Log>,
     /// By how much the clock has just jumped, to the next deadline; for the log, if there is one.

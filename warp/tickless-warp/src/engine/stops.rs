@@ -86,6 +86,10 @@ impl Engine<'_> {
                 return self.answer(tid, registers, -i64::from(libc::ENOTTY));
             }
             libc::SYS_ioctl => self.has_terminals = true,
+            libc::SYS_ptrace if !self.has_noted_tracer => {
+                self.has_noted_tracer = true;
+                self.note(Note::Tracer(self.tree.name_of(tid)));
+            }
             libc::SYS_io_submit => {
                 let Registers { rdi, rsi, rdx, .. } = registers;
                 self.disk_work.submit(self.tree.process_of(tid), tid, [rdi, rsi, rdx]);

@@ -1,6 +1,6 @@
 //! Every call that waits for a time, and every clock.
 
-use crate::harness::{inside, inside_namespace, spec, takes, warp};
+use crate::harness::{inside, inside_frozen, inside_namespace, spec, takes};
 use libc::{c_int, c_long, timespec};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -316,18 +316,12 @@ fn inside_other_waits() {
 #[test]
 fn clocks_agree_by_vdso_and_system_call() {
     inside("calls::inside_clocks");
-    let own = std::env::current_exe().unwrap();
-    let words = ["--freeze", own.to_str().unwrap(), "--exact", "calls::inside_clocks", "--ignored"];
-    assert!(warp(&words).status.success());
+    inside_frozen("calls::inside_clocks");
 }
 
 #[test]
 fn a_wait_of_no_time_moves_a_frozen_clock() {
-    let own = std::env::current_exe().unwrap();
-    let test = "calls::inside_no_time";
-    let words = ["--freeze", own.to_str().unwrap(), "--exact", test, "--ignored"];
-    let done = warp(&words);
-    assert!(done.status.success(), "{}", done.err);
+    let done = inside_frozen("calls::inside_no_time");
     assert!(done.passed() < 0.001, "{}", done.err);
 }
 

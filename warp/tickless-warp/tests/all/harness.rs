@@ -86,6 +86,13 @@ pub(crate) fn inside(test: &str) -> Done {
     run_inside(Command::new(warp_program()), test)
 }
 
+/// As [`inside`], with a clock that only jumps move.
+pub(crate) fn inside_frozen(test: &str) -> Done {
+    let mut frozen = Command::new(warp_program());
+    frozen.arg("--freeze");
+    run_inside(frozen, test)
+}
+
 /// As [`inside`], in a namespace of processes of its own.
 pub(crate) fn inside_namespace(test: &str) -> Done {
     let mut unshare = Command::new("unshare");
