@@ -35,8 +35,8 @@ count() {
 }
 count tickless local_pair 107
 count tickless local_push_out 53
-count tickless local_pair_read 167
-count tickless local_push_out_read 113
+count tickless local_pair_read 153
+count tickless local_push_out_read 98
 count tickless shared_pair 325
 count tickless shared_pair_from 294
 count tickless shared_push_out 94

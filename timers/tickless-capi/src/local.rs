@@ -6,7 +6,7 @@ use crate::one_thread::{OneThread, adopt, free, lendable, owned};
 use crate::options::{push_out, tick, unknown};
 use crate::status::{Outcome, Status, entry, failure, null_callback, write_optional, write_result};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
-use crate::timers::duration;
+use crate::timers::negative;
 use core::ffi::c_void;
 use tickless::LocalTimers;
 use tickless::local::{Clock, Key, LocalError, system_clock};
@@ -174,7 +174,10 @@ pub unsafe extern "C" fn tickless_local_start(
     key: LocalKey,
     after_ns: i64,
 ) -> Status {
-    on(local, |timers| timers.start(to_key(key), duration(after_ns)?).map_err(status_of))
+    on(local, |timers| {
+        let after_ns = u64::try_from(after_ns).map_err(|_| negative(after_ns))?;
+        timers.start_ns(to_key(key), after_ns).map_err(status_of)
+    })
 }
 
 /// Arms or rearms a timer for a window on the loop's clock: a precise timer causes no wakeup of its

@@ -67,7 +67,7 @@ pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
 
 #[cold]
 #[inline(never)]
-fn negative(ns: i64) -> Status {
+pub(crate) fn negative(ns: i64) -> Status {
     failure(Status::OutOfRange, format_args!("{ns} ns is negative; pass 0 or more"))
 }
 

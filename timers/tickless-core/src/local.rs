@@ -235,7 +235,26 @@ impl<T> LocalTimers<T> {
 
     #[inline]
     fn start_from(&mut self, key: Key, now: Ns, after: Duration) -> Result<(), LocalError> {
-        let distance = Ns::from_duration(after);
+        self.start_for(key, now, Ns::from_duration(after))
+    }
+
+    /// As [`start`](Self::start), for the C interface, whose durations are in nanoseconds.
+    #[doc(hidden)]
+    #[inline]
+    pub fn start_ns(&mut self, key: Key, after_ns: u64) -> Result<(), LocalError> {
+        if self.clock.is_read() {
+            return self.start_ns_by_clock(key, after_ns);
+        }
+        self.start_for(key, self.clock.advanced, Ns(after_ns))
+    }
+
+    #[inline(never)]
+    fn start_ns_by_clock(&mut self, key: Key, after_ns: u64) -> Result<(), LocalError> {
+        self.start_for(key, self.clock.now(), Ns(after_ns))
+    }
+
+    #[inline]
+    fn start_for(&mut self, key: Key, now: Ns, distance: Ns) -> Result<(), LocalError> {
         match now.0.checked_add(distance.0) {
             Some(deadline) => self.start_in(key, Ns(deadline), distance),
             None => self.start_slow(key, Window { soft: Ns::NEVER, hard: Ns::NEVER }),
