@@ -1,6 +1,7 @@
 //! Virtual time that advances automatically, drives several sets, and shuffles.
 
-use crate::support::{HOUR, Log, MS, SECOND, child_test, rounds};
+use crate::support::histories::{OnPurpose, end_after, hush};
+use crate::support::{HOUR, Log, MS, Rng, SECOND, child_test, rounds, seed};
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -382,4 +383,71 @@ fn block_on_in_a_callback_panics() {
     time.advance(2 * HOUR);
     assert_eq!(time.timers().stats().panics, 1);
     time.block_on(time.timers().sleep(HOUR));
+}
+
+/// Goal: whatever threads do with one clock at once, each arming ends once and not early, each wait
+/// ends, and nothing stays pending. Callbacks panic, and move the clock.
+#[test]
+fn many_threads_use_one_clock() {
+    hush();
+    let mut rng = Rng::new(seed("auto_advance", "many_threads_use_one_clock"));
+    let end = end_after(SECOND);
+    while std::time::Instant::now() < end {
+        let builder = Timers::builder().bases(2).on_panic(|panic| assert!(panic.is::<OnPurpose>()));
+        let builder = if rng.below(2) == 0 { builder.expiry_threads() } else { builder };
+        let time = VirtualTime::with_builder(builder, Instant::from_secs(1));
+        let auto = (rng.below(2) == 0).then(|| time.auto_advance());
+        let work = |mut rng: Rng, auto: bool| {
+            let (mut time, calls) = (time.clone(), Arc::new(AtomicU64::new(0)));
+            let (clock, count) = (time.clone(), Arc::clone(&calls));
+            let timer = time.timers().timeout(move |_| {
+                match count.fetch_add(1, Ordering::Relaxed) % 7 {
+                    1 => clock.advance(MS),
+                    2 => clock.block_on(async {}),
+                    3 => drop(clock.busy()),
+                    4 => drop(clock.clone()),
+                    5 => std::panic::panic_any(OnPurpose),
+                    _ => {}
+                }
+            });
+            let (mut armings, mut cancelled) = (0, 0);
+            for _ in 0..rounds(300) {
+                let (after, now) = (Duration::from_nanos(rng.of_any_size(35)), time.now());
+                match rng.below(12) {
+                    0 => time.advance(after),
+                    1 => drop(time.advance_to_next()),
+                    2 => time.suspend(after),
+                    3 => time.set_realtime(Instant::from_nanos(rng.of_any_size(60))),
+                    // Only an automatic clock or a `block_on` ends it.
+                    4 if auto => time.busy().sleep(after),
+                    5 => time.busy().wait(std::thread::yield_now),
+                    6 | 7 => {
+                        time.block_on(time.timers().sleep(after).slack(Duration::ZERO));
+                        assert!(time.now() >= now + after, "early");
+                    }
+                    8 => {
+                        let other = time.add_timers(Timers::builder().bases(1));
+                        let ended = time.block_on(other.timeout_after(after, pending::<()>()));
+                        assert!(ended.is_err());
+                    }
+                    9 => time = time.clone(),
+                    _ => {
+                        let found = timer.cancel_sync().unwrap();
+                        cancelled += u64::from(found == Cancel::Pending);
+                        assert_eq!(calls.load(Ordering::Relaxed) + cancelled, armings);
+                        timer.start(after).unwrap();
+                        armings += 1;
+                    }
+                }
+            }
+            timer.cancel_sync().unwrap();
+        };
+        std::thread::scope(|s| {
+            for rng in [(); 4].map(|()| Rng::new(rng.next())) {
+                s.spawn(|| work(rng, auto.is_some()));
+            }
+        });
+        drop(auto);
+        time.assert_idle();
+    }
 }
