@@ -66,6 +66,8 @@ compile() {
   local source=$1 output=$2
   shift 2
   case $source in
+    */no_exceptions.cpp)
+      g++ -std=c++17 -fno-exceptions "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
     *.cpp) g++ -std=c++17 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
     *) gcc -std=c11 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
   esac
@@ -143,6 +145,13 @@ for source in "$here"/tests/c/*.{c,cpp} "$here"/examples/*.{c,cpp}; do
   fi
 done
 for job in "${jobs[@]}"; do wait "$job"; done
+
+# A program that needs no shared library at all.
+read -ra all_static <<<"$(pkg-config --static --cflags --libs tickless)"
+gcc -static "$here/examples/basic_timeout.c" -o "$work/no-shared" "${all_static[@]}" 2>"$work/log" ||
+  { cat "$work/log" >&2; fail "gcc -static fails with what pkg-config says"; }
+! readelf -d "$work/no-shared" | grep NEEDED || fail "a static program needs a shared library"
+run basic_timeout.c "gcc -static" "$work/no-shared"
 
 # A project that finds the library by CMake, links the shared and the static one, and requires a
 # version.

@@ -103,7 +103,7 @@ Description: Linux's timer subsystem for programs
 Version: $version
 Cflags: -I\${includedir}
 Libs: -L\${libdir} -ltickless
-Libs.private: -lgcc_s -lpthread -lm -ldl
+Libs.private: -lpthread -lm -ldl
 PC
 install -d "$licences"
 install -m 644 LICENSE-APACHE LICENSE-MIT "$licences"
@@ -127,7 +127,7 @@ set_target_properties(tickless::tickless PROPERTIES
 add_library(tickless::static STATIC IMPORTED)
 set_target_properties(tickless::static PROPERTIES
   IMPORTED_LOCATION "\${_tickless_lib}/libtickless.a"
-  INTERFACE_LINK_LIBRARIES "gcc_s;pthread;m;dl"
+  INTERFACE_LINK_LIBRARIES "pthread;m;dl"
   INTERFACE_INCLUDE_DIRECTORIES "\${_tickless_include}")
 unset(_tickless_lib)
 unset(_tickless_include)

@@ -42,7 +42,7 @@ macro() { # HEADER EXPRESSION: what the preprocessor makes of it
 from_c() {
   "$here/../../tickless-capi/install.sh" --prefix "$out/usr" &&
     g++ -std=c++17 -O2 -pthread -I"$out/usr/include" "$here/cpp/$1.cpp" -o "$out/$1" \
-      "$out/usr/lib/libtickless.a" -lgcc_s -lm -ldl
+      "$out/usr/lib/libtickless.a" -lm -ldl
 }
 build tickless from_c tickless || true
 build tickless_local from_c tickless_local || true

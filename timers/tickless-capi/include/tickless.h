@@ -976,6 +976,9 @@ enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *time
  also cancels armings that happen while it waits, including the callback's own. Do not hold a
  lock that the callback takes: this deadlock is not detected.
 
+ Allocates nothing unless it waits. The first calls that wait allocate some hundred bytes for a
+ table of waits, which stay allocated.
+
  Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
  for: the timer has been cancelled, `found` reports its state, and its callback is perhaps
  running.
@@ -1425,8 +1428,9 @@ enum tickless_status_t tickless_periodic_label(const struct tickless_periodic_t 
  Writes a human-readable list of every pending timer, base by base, with its label and its
  deadline, into `text`, which has room for `room` bytes. The list is cut off where the room ends,
  and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
- bytes of the whole list, with the zero. O(n) for n pending timers; holds the lock of a base for
- at most 64 timers at a time.
+ bytes of the whole list, with the zero. It can be longer in the next call, because timers are
+ armed and time passes: to get all of it, repeat the call with more room while `needed > room`.
+ O(n) for n pending timers; holds the lock of a base for at most 64 timers at a time.
  */
 enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *timers,
                                             char *text,

@@ -16,7 +16,9 @@
  * A destructor that would never return, or that of a `timers` which still has timers, prints a line
  * to stderr and calls std::terminate.
  *
- * Errors. Where the C function returns an error, the method throws tickless::error. A cancel that
+ * Errors. Where the C function returns an error, the method throws tickless::error, or sets the
+ * std::error_code that it got as its last argument. In programs without exceptions
+ * (-fno-exceptions), an error of a method without that argument ends the program. A cancel that
  * would never return also throws, after it has cancelled the timer: see cancel_sync.
  *
  * Exceptions that leave a callback never reach the library: they are passed to the handler of
@@ -29,7 +31,6 @@
 
 #include "tickless.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -39,9 +40,11 @@
 #include <iterator>
 #include <new>
 #include <optional>
+#include <ratio>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -49,15 +52,52 @@ namespace tickless {
 
 using std::chrono::nanoseconds;
 
-/* The clock of the timers; timers::now reads it. */
+/* The clock of the timers. In virtual time and in callbacks, timers::now and fired::now read it. */
 struct clock {
   using duration = nanoseconds;
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<clock>;
   static constexpr bool is_steady = true;
+  /* Reads the system's monotonic clock, from which the timers' own differs by about 1 us. */
+  static time_point now() noexcept {
+    auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return time_point(std::chrono::duration_cast<duration>(now));
+  }
 };
 using time_point = clock::time_point;
+
+/* A duration, converted from any of std::chrono. Parts of a nanosecond are rounded up. One beyond
+ * the library's longest, 292 years, becomes that one. */
+class duration {
+ public:
+  template <class Rep, class Period>
+  constexpr duration(std::chrono::duration<Rep, Period> of) noexcept
+      : ns_(in_ns<std::ratio_divide<Period, std::nano>>(of.count())) {}
+  constexpr std::int64_t count() const noexcept { return ns_; }
+
+ private:
+  template <class Factor, class Rep>
+  static constexpr std::int64_t in_ns(Rep count) noexcept {
+    if constexpr (std::is_integral_v<Rep> && Factor::den == 1) {
+      constexpr std::int64_t most = INT64_MAX / Factor::num;
+      if (count > 0 && static_cast<std::uintmax_t>(count) > most) return INT64_MAX;
+      if constexpr (std::is_signed_v<Rep>) {
+        if (count < -most) return INT64_MIN;
+      }
+      return static_cast<std::int64_t>(count) * Factor::num;
+    } else {
+      auto ns = static_cast<long double>(count) * Factor::num / Factor::den;
+      if (ns >= static_cast<long double>(INT64_MAX)) return INT64_MAX;
+      /* Also what is not a number. */
+      if (!(ns > static_cast<long double>(INT64_MIN))) return INT64_MIN;
+      auto whole = static_cast<std::int64_t>(ns);
+      return static_cast<long double>(whole) < ns ? whole + 1 : whole;
+    }
+  }
+
+  std::int64_t ns_;
+};
 
 /* Kinds of timers. Combine them with further flags of tickless.h by `|`. */
 inline constexpr std::uint32_t coarse = TICKLESS_COARSE;
@@ -81,6 +121,21 @@ class error : public std::runtime_error {
   tickless_status_t status_;
 };
 
+/* The statuses as error codes: `code == tickless::code(TICKLESS_BUSY)`. message() is the status's
+ * name; tickless_error_text describes the last error of the thread. */
+inline const std::error_category &category() noexcept {
+  struct statuses : std::error_category {
+    const char *name() const noexcept override { return "tickless"; }
+    std::string message(int status) const override { return tickless_status_name(status); }
+  };
+  static const statuses of_all;
+  return of_all;
+}
+
+inline std::error_code code(tickless_status_t status) noexcept {
+  return {static_cast<int>(status), category()};
+}
+
 /* The version of the library, such as "0.1.0". */
 inline const char *version() noexcept { return tickless_version(); }
 
@@ -90,20 +145,39 @@ namespace detail {
 
 inline std::atomic<exception_handler> handler{nullptr};
 
-inline void check(tickless_status_t status) {
-  if (status != TICKLESS_OK) throw error(status);
-}
-
-/* Ends the program after an error in a destructor, which cannot report it. */
+/* Ends the program after an error that cannot be reported: in a destructor, or where there are no
+ * exceptions. */
 inline void must(tickless_status_t status, const char *what) noexcept {
   if (status == TICKLESS_OK) return;
   std::fprintf(stderr, "tickless: %s: %s\n", what, tickless_error_text());
   std::terminate();
 }
 
+inline void check(tickless_status_t status) {
+#if defined(__cpp_exceptions)
+  if (status != TICKLESS_OK) throw error(status);
+#else
+  must(status, "a call failed");
+#endif
+}
+
 inline void uncaught() noexcept {
   if (exception_handler handle = handler.load()) return handle(std::current_exception());
   std::terminate();
+}
+
+/* Runs the body of a callback, which no exception may leave. */
+template <class Body>
+void callback_body(Body body) noexcept {
+#if defined(__cpp_exceptions)
+  try {
+    body();
+  } catch (...) {
+    uncaught();
+  }
+#else
+  body();
+#endif
 }
 
 inline std::uint64_t since_start(time_point at) {
@@ -135,8 +209,8 @@ inline std::optional<nanoseconds> unless_never(std::uint64_t ns) {
 }
 
 /* A duration for a field that cannot be negative; a negative one counts as zero. */
-inline std::uint64_t unsigned_ns(nanoseconds duration) {
-  return since_start(time_point(duration));
+inline std::uint64_t unsigned_ns(duration of) {
+  return since_start(time_point(nanoseconds(of.count())));
 }
 
 /* Calls a C function that writes its result to its last argument, and returns that result. */
@@ -154,7 +228,7 @@ inline bool acquired(tickless_status_t status) {
   return true;
 }
 
-inline tickless_quota_t quota_of(std::uint64_t amount, nanoseconds period, std::uint64_t extra) {
+inline tickless_quota_t quota_of(std::uint64_t amount, duration period, std::uint64_t extra) {
   tickless_quota_t quota{};
   quota.quota = amount;
   quota.period_ns = unsigned_ns(period);
@@ -186,11 +260,7 @@ std::size_t advance(Advance with, Self *self, Raw *raw, std::uint64_t now, std::
   both context{self, &fire};
   auto call = [](Raw *, tickless_key_t key, void *data, void *raw_context) {
     auto *of = static_cast<both *>(raw_context);
-    try {
-      (*of->fire)(*of->self, key, data);
-    } catch (...) {
-      uncaught();
-    }
+    detail::callback_body([&] { (*of->fire)(*of->self, key, data); });
   };
   std::size_t fired;
   check(with(raw, now, budget, call, &context, &fired));
@@ -210,13 +280,13 @@ class fired {
  public:
   explicit fired(tickless_fired_t *raw) noexcept : raw_(raw) {}
 
-  time_point deadline() const {
+  [[nodiscard]] time_point deadline() const {
     std::uint64_t ns;
     detail::check(tickless_fired_info(raw_, &ns, nullptr, nullptr, nullptr));
     return time_point(detail::from_ns(ns));
   }
   /* How long after its deadline the timer was found to be due; never negative. */
-  nanoseconds late_by() const {
+  [[nodiscard]] nanoseconds late_by() const {
     std::uint64_t deadline, at;
     detail::check(tickless_fired_info(raw_, &deadline, &at, nullptr, nullptr));
     return nanoseconds(static_cast<nanoseconds::rep>(at - deadline));
@@ -231,17 +301,17 @@ class fired {
     return base;
   }
   /* Reads the clock. */
-  time_point now() const {
+  [[nodiscard]] time_point now() const {
     return time_point(detail::from_ns(detail::result<std::uint64_t>(tickless_fired_now, raw_)));
   }
-  void restart(nanoseconds after) { detail::check(tickless_fired_restart(raw_, after.count())); }
+  void restart(duration after) { detail::check(tickless_fired_restart(raw_, after.count())); }
   void restart_range(time_point soft, time_point hard) {
     detail::check(tickless_fired_restart_range(raw_, detail::since_start(soft),
                                                detail::since_start(hard)));
   }
   /* Restarts the timer a whole number of periods after its deadline; returns how many expiries were
    * missed. */
-  std::uint64_t forward(nanoseconds period) {
+  std::uint64_t forward(duration period) {
     return detail::result<std::uint64_t>(tickless_fired_forward, raw_, period.count());
   }
   void stop() { detail::check(tickless_fired_stop(raw_)); }
@@ -260,6 +330,13 @@ class timers {
     options.size = sizeof options;
     start(&options);
   }
+  /* After an error it may only be destroyed or assigned to. */
+  timers(tickless_options_t options, std::error_code &failed) noexcept {
+    options.size = sizeof options;
+    tickless_status_t status = TICKLESS_ABI_CHECK();
+    if (status == TICKLESS_OK) status = tickless_timers_start(&options, &raw_);
+    failed = code(status);
+  }
   timers(timers &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   timers &operator=(timers &&other) noexcept {
     std::swap(raw_, other.raw_);
@@ -269,28 +346,30 @@ class timers {
   timers &operator=(const timers &) = delete;
   ~timers() { detail::must(tickless_timers_stop(raw_), "timers are destroyed"); }
 
-  time_point now() const {
+  [[nodiscard]] time_point now() const {
     std::uint64_t ns;
     detail::check(tickless_timers_now(raw_, &ns));
     return time_point(detail::from_ns(ns));
   }
   /* The current time of a clock, one of TICKLESS_CLOCK_...; wall-clock time counts from 1970. */
-  nanoseconds now_on(std::uint32_t which) const {
+  [[nodiscard]] nanoseconds now_on(std::uint32_t which) const {
     std::uint64_t ns;
     detail::check(tickless_timers_now_on(raw_, which, &ns));
     return detail::from_ns(ns);
   }
   /* A human-readable list of the pending timers. */
-  std::string list() const {
+  [[nodiscard]] std::string list() const {
+    std::string text;
     std::size_t needed = 0;
-    detail::check(tickless_timers_list(raw_, nullptr, 0, &needed));
-    std::string text(needed, '\0');
-    /* The list may have changed since; a longer one is cut off. */
-    detail::check(tickless_timers_list(raw_, text.data(), text.size(), &needed));
-    text.resize(std::min(needed, text.size()) - 1);
+    /* The list can grow between two calls: of timers, and of digits. */
+    do {
+      text.resize(needed + needed / 8);
+      detail::check(tickless_timers_list(raw_, text.data(), text.size(), &needed));
+    } while (needed > text.size());
+    text.resize(needed - 1);
     return text;
   }
-  tickless_stats_t stats(std::uint32_t base = TICKLESS_ALL_BASES) const {
+  [[nodiscard]] tickless_stats_t stats(std::uint32_t base = TICKLESS_ALL_BASES) const {
     tickless_stats_t stats{};
     stats.size = sizeof stats;
     detail::check(tickless_timers_stats(raw_, base, &stats));
@@ -314,10 +393,10 @@ class timers {
 /* Timers on a clock that the program advances, for tests of code that waits. */
 class virtual_timers : public timers {
  public:
-  explicit virtual_timers(nanoseconds now = std::chrono::seconds(1)) : timers(started(now)) {}
+  explicit virtual_timers(duration now = std::chrono::seconds(1)) : timers(started(now)) {}
 
   /* Advances the clock, and fires the timers that come due. */
-  void advance(nanoseconds by) { detail::check(tickless_virtual_advance(get(), by.count())); }
+  void advance(duration by) { detail::check(tickless_virtual_advance(get(), by.count())); }
   void advance_to(time_point to) {
     detail::check(tickless_virtual_advance_to(get(), detail::since_start(to)));
   }
@@ -325,26 +404,26 @@ class virtual_timers : public timers {
   bool advance_to_next() {
     return detail::result<bool>(tickless_virtual_advance_to_next, get());
   }
-  std::optional<time_point> next_event() const {
+  [[nodiscard]] std::optional<time_point> next_event() const {
     std::uint64_t ns;
     detail::check(tickless_virtual_next_event(get(), &ns));
     auto next = detail::unless_never(ns);
     return next ? std::optional<time_point>(time_point(*next)) : std::nullopt;
   }
-  void set_realtime(nanoseconds since_1970) {
+  void set_realtime(duration since_1970) {
     detail::check(tickless_virtual_set_realtime(
-        get(), detail::since_start(time_point(since_1970))));
+        get(), detail::unsigned_ns(since_1970)));
   }
-  void suspend(nanoseconds duration) {
-    detail::check(tickless_virtual_suspend(get(), duration.count()));
+  void suspend(duration length) {
+    detail::check(tickless_virtual_suspend(get(), length.count()));
   }
 
  private:
-  static tickless_timers_t *started(nanoseconds now) {
+  static tickless_timers_t *started(duration now) {
     tickless_timers_t *raw;
     detail::check(TICKLESS_ABI_CHECK());
     detail::check(
-        tickless_timers_start_virtual(nullptr, detail::since_start(time_point(now)), &raw));
+        tickless_timers_start_virtual(nullptr, detail::unsigned_ns(now), &raw));
     return raw;
   }
 };
@@ -369,7 +448,7 @@ class loop_timers {
   }
 
   const timers &set() const noexcept { return *set_; }
-  int fd() const {
+  [[nodiscard]] int fd() const {
     return detail::result<int>(tickless_loop_fd, loop_);
   }
   /* Fires the timers that are due; returns how many. */
@@ -377,7 +456,7 @@ class loop_timers {
     return detail::result<std::uint64_t>(tickless_loop_run, loop_);
   }
   /* How long the loop may wait; none means until the descriptor is readable. */
-  std::optional<nanoseconds> timeout() {
+  [[nodiscard]] std::optional<nanoseconds> timeout() {
     return detail::unless_never(detail::result<std::uint64_t>(tickless_loop_timeout, loop_));
   }
   void adopt() { detail::check(tickless_loop_adopt(loop_)); }
@@ -442,25 +521,39 @@ class timer {
   ~timer() { detail::must(tickless_timer_destroy(&raw_), "a timer is destroyed"); }
 
   /* Arms the timer; a pending one is rearmed, earlier or later. */
-  void start(nanoseconds after) { detail::check(tickless_timer_start(&raw_, after.count())); }
+  void start(duration after) { detail::check(tickless_timer_start(&raw_, after.count())); }
+  void start(duration after, std::error_code &failed) noexcept {
+    failed = code(tickless_timer_start(&raw_, after.count()));
+  }
   /* Counts from `now`, which the caller has just read with timers::now. */
-  void start_from(time_point now, nanoseconds after) {
+  void start_from(time_point now, duration after) {
     detail::check(tickless_timer_start_from(&raw_, detail::since_start(now), after.count()));
   }
   /* Allows the timer to be late by up to `slack` so that it can share a wakeup. Precise timers
    * only. */
-  void start(nanoseconds after, nanoseconds slack) {
+  void start(duration after, duration slack) {
     detail::check(tickless_timer_start_slack(&raw_, after.count(), slack.count()));
   }
   void start_at(time_point deadline) {
     detail::check(tickless_timer_start_at(&raw_, detail::since_start(deadline)));
+  }
+  void start_at(time_point deadline, std::error_code &failed) noexcept {
+    failed = code(tickless_timer_start_at(&raw_, detail::since_start(deadline)));
+  }
+  /* Arms the timer for a time of another steady clock, by the time that is left until then. */
+  template <class Clock, class Unit>
+  void start_at(std::chrono::time_point<Clock, Unit> deadline) {
+    static_assert(Clock::is_steady, "for wall-clock time there is clock_timer");
+    auto now = Clock::now();
+    if (deadline <= now) return start(nanoseconds::zero());
+    start(deadline - now);
   }
   void start_range(time_point soft, time_point hard) {
     detail::check(tickless_timer_start_range(&raw_, detail::since_start(soft),
                                              detail::since_start(hard)));
   }
   /* Arms an idle timer; a pending one only becomes earlier. Coarse timers only. */
-  void reduce(nanoseconds after) { detail::check(tickless_timer_reduce(&raw_, after.count())); }
+  void reduce(duration after) { detail::check(tickless_timer_reduce(&raw_, after.count())); }
 
   found try_cancel() { return cancelled(tickless_timer_try_cancel); }
   found cancel() { return cancelled(tickless_timer_cancel); }
@@ -468,25 +561,26 @@ class timer {
    * timer has then been cancelled, but its callback may be running. */
   found cancel_sync() { return cancelled(tickless_timer_cancel_sync); }
   found cancel_single_shot() { return cancelled(tickless_timer_cancel_single_shot); }
+  found cancel_sync(std::error_code &failed) noexcept {
+    tickless_cancel_t state{};
+    failed = code(tickless_timer_cancel_sync(&raw_, &state));
+    return detail::of(state);
+  }
   found shutdown_sync() { return cancelled(tickless_timer_shutdown_sync); }
 
-  bool is_pending() const { return asked(tickless_timer_is_pending); }
-  bool is_active() const { return asked(tickless_timer_is_active); }
+  [[nodiscard]] bool is_pending() const { return asked(tickless_timer_is_pending); }
+  [[nodiscard]] bool is_active() const { return asked(tickless_timer_is_active); }
   /* Labels the timer in timers::list. */
   void label(const char *text) { detail::check(tickless_timer_label(&raw_, text)); }
   tickless_timer_t *get() noexcept { return &raw_; }
   /* An element for start_many. */
-  tickless_timer_arming_t arming(nanoseconds after) const noexcept {
+  tickless_timer_arming_t arming(duration after) const noexcept {
     return {&raw_, after.count()};
   }
 
  private:
   static void call(tickless_fired_t *raw, void *self) {
-    try {
-      static_cast<timer *>(self)->callback_(fired(raw));
-    } catch (...) {
-      detail::uncaught();
-    }
+    detail::callback_body([&] { static_cast<timer *>(self)->callback_(fired(raw)); });
   }
   template <class Cancel>
   found cancelled(Cancel way) {
@@ -535,10 +629,13 @@ class periodic {
   periodic &operator=(const periodic &) = delete;
   ~periodic() { detail::must(tickless_periodic_destroy(&raw_), "a timer is destroyed"); }
 
-  void start(nanoseconds period) {
+  void start(duration period) {
     detail::check(tickless_periodic_start(&raw_, period.count()));
   }
-  void start_at(time_point first, nanoseconds period) {
+  void start(duration period, std::error_code &failed) noexcept {
+    failed = code(tickless_periodic_start(&raw_, period.count()));
+  }
+  void start_at(time_point first, duration period) {
     detail::check(tickless_periodic_start_at(&raw_, detail::since_start(first), period.count()));
   }
   found cancel() {
@@ -547,11 +644,11 @@ class periodic {
   found cancel_sync() {
     return detail::of(detail::result<tickless_cancel_t>(tickless_periodic_cancel_sync, &raw_));
   }
-  bool is_active() const {
+  [[nodiscard]] bool is_active() const {
     return detail::result<bool>(tickless_periodic_is_active, &raw_);
   }
   /* How long after the multiples of its period the timer expires; none without a phase. */
-  std::optional<nanoseconds> phase_offset() const {
+  [[nodiscard]] std::optional<nanoseconds> phase_offset() const {
     return detail::unless_never(
         detail::result<std::uint64_t>(tickless_periodic_phase_offset, &raw_));
   }
@@ -561,11 +658,7 @@ class periodic {
 
  private:
   static void call(tickless_fired_t *raw, void *self) {
-    try {
-      static_cast<periodic *>(self)->callback_(fired(raw));
-    } catch (...) {
-      detail::uncaught();
-    }
+    detail::callback_body([&] { static_cast<periodic *>(self)->callback_(fired(raw)); });
   }
 
   tickless_periodic_t raw_{};
@@ -577,21 +670,21 @@ class clock_fired {
  public:
   explicit clock_fired(tickless_clock_fired_t *raw) noexcept : raw_(raw) {}
 
-  nanoseconds deadline() const {
+  [[nodiscard]] nanoseconds deadline() const {
     std::uint64_t ns;
     detail::check(tickless_clock_fired_info(raw_, &ns, nullptr));
     return detail::from_ns(ns);
   }
-  void restart(nanoseconds after) {
+  void restart(duration after) {
     detail::check(tickless_clock_fired_restart(raw_, after.count()));
   }
   /* Restarts the timer for a time on its clock. */
-  void restart_at(nanoseconds at) {
+  void restart_at(duration at) {
     detail::check(tickless_clock_fired_restart_at(raw_, detail::unsigned_ns(at)));
   }
   /* Restarts the timer a whole number of periods of its clock after its deadline; returns how many
    * expiries were missed. */
-  std::uint64_t forward(nanoseconds period) {
+  std::uint64_t forward(duration period) {
     return detail::result<std::uint64_t>(tickless_clock_fired_forward, raw_, period.count());
   }
   tickless_clock_fired_t *get() const noexcept { return raw_; }
@@ -613,10 +706,13 @@ class clock_timer {
   clock_timer &operator=(const clock_timer &) = delete;
   ~clock_timer() { detail::must(tickless_clock_timer_destroy(raw_), "a timer is destroyed"); }
 
-  void start(nanoseconds after) { detail::check(tickless_clock_timer_start(raw_, after.count())); }
+  void start(duration after) { detail::check(tickless_clock_timer_start(raw_, after.count())); }
+  void start(duration after, std::error_code &failed) noexcept {
+    failed = code(tickless_clock_timer_start(raw_, after.count()));
+  }
   /* Arms the timer for a time on its clock; see timers::now_on. */
-  void start_at(nanoseconds at) {
-    auto ns = detail::since_start(time_point(at));
+  void start_at(duration at) {
+    auto ns = detail::unsigned_ns(at);
     detail::check(tickless_clock_timer_start_range(raw_, ns, ns));
   }
   found cancel() {
@@ -625,17 +721,13 @@ class clock_timer {
   found cancel_sync() {
     return detail::of(detail::result<tickless_cancel_t>(tickless_clock_timer_cancel_sync, raw_));
   }
-  bool is_pending() const {
+  [[nodiscard]] bool is_pending() const {
     return detail::result<bool>(tickless_clock_timer_is_pending, raw_);
   }
 
  private:
   static void call(tickless_clock_fired_t *raw, void *self) {
-    try {
-      static_cast<clock_timer *>(self)->callback_(clock_fired(raw));
-    } catch (...) {
-      detail::uncaught();
-    }
+    detail::callback_body([&] { static_cast<clock_timer *>(self)->callback_(clock_fired(raw)); });
   }
 
   tickless_clock_timer_t *raw_ = nullptr;
@@ -645,7 +737,7 @@ class clock_timer {
 /* A limiter: a fixed number of permits in every period. */
 class limiter {
  public:
-  limiter(const timers &set, std::uint64_t permits, nanoseconds period, std::uint64_t extra = 0)
+  limiter(const timers &set, std::uint64_t permits, duration period, std::uint64_t extra = 0)
       : limiter(set, detail::quota_of(permits, period, extra)) {}
   /* Sets the quota's size by itself. */
   limiter(const timers &set, tickless_quota_t quota)
@@ -655,11 +747,15 @@ class limiter {
   ~limiter() { detail::must(tickless_limiter_destroy(raw_), "a limiter is destroyed"); }
 
   /* Returns whether the permits were available. Throws for more permits than there can ever be. */
-  bool try_acquire(std::uint64_t permits = 1) {
+  [[nodiscard]] bool try_acquire(std::uint64_t permits = 1) {
     return detail::acquired(tickless_limiter_try_acquire(raw_, permits));
   }
+  /* TICKLESS_EMPTY is an error here. */
+  void try_acquire(std::uint64_t permits, std::error_code &failed) noexcept {
+    failed = code(tickless_limiter_try_acquire(raw_, permits));
+  }
   /* How long it will take until so many permits are available; zero if they are now. */
-  nanoseconds retry_after(std::uint64_t permits = 1) const {
+  [[nodiscard]] nanoseconds retry_after(std::uint64_t permits = 1) const {
     return detail::from_ns(
         detail::result<std::uint64_t>(tickless_limiter_retry_after, raw_, permits));
   }
@@ -668,17 +764,21 @@ class limiter {
     detail::check(tickless_limiter_acquire(raw_, permits, INT64_MAX));
   }
   /* Blocks for at most `timeout`; returns whether the permits were acquired. */
-  bool acquire_for(nanoseconds timeout, std::uint64_t permits = 1) {
+  [[nodiscard]] bool acquire_for(duration timeout, std::uint64_t permits = 1) {
     return detail::acquired(tickless_limiter_acquire(raw_, permits, timeout.count()));
+  }
+  /* TICKLESS_TIMED_OUT is an error here. */
+  void acquire_for(duration timeout, std::uint64_t permits, std::error_code &failed) noexcept {
+    failed = code(tickless_limiter_acquire(raw_, permits, timeout.count()));
   }
   /* Closes the limiter, for a shutdown: waiting calls and every later call throw TICKLESS_SHUT. */
   void close() noexcept { (void)tickless_limiter_close(raw_); }
-  std::uint64_t available() const {
+  [[nodiscard]] std::uint64_t available() const {
     std::uint64_t available;
     detail::check(tickless_limiter_stats(raw_, &available, nullptr));
     return available;
   }
-  tickless_quota_counts_t stats() const {
+  [[nodiscard]] tickless_quota_counts_t stats() const {
     auto counts = detail::sized_counts();
     detail::check(tickless_limiter_stats(raw_, nullptr, &counts));
     return counts;
@@ -691,7 +791,7 @@ class limiter {
 /* A limiter for each key, such as an address or a user. */
 class keyed {
  public:
-  keyed(const timers &set, std::uint64_t permits, nanoseconds period, std::uint64_t extra = 0)
+  keyed(const timers &set, std::uint64_t permits, duration period, std::uint64_t extra = 0)
       : keyed(set, detail::quota_of(permits, period, extra)) {}
   /* Sets the quota's size by itself. */
   keyed(const timers &set, tickless_quota_t quota)
@@ -701,16 +801,20 @@ class keyed {
   ~keyed() { detail::must(tickless_keyed_destroy(raw_), "a keyed limiter is destroyed"); }
 
   /* Returns whether the permits of this key were available. */
-  bool try_acquire(std::string_view key, std::uint64_t permits = 1) {
+  [[nodiscard]] bool try_acquire(std::string_view key, std::uint64_t permits = 1) {
     return detail::acquired(tickless_keyed_try_acquire(raw_, bytes(key), key.size(), permits));
   }
+  /* TICKLESS_EMPTY is an error here. */
+  void try_acquire(std::string_view key, std::uint64_t permits, std::error_code &failed) noexcept {
+    failed = code(tickless_keyed_try_acquire(raw_, bytes(key), key.size(), permits));
+  }
   /* How long it will take until so many permits of this key are available; zero if they are now. */
-  nanoseconds retry_after(std::string_view key, std::uint64_t permits = 1) const {
+  [[nodiscard]] nanoseconds retry_after(std::string_view key, std::uint64_t permits = 1) const {
     return detail::from_ns(detail::result<std::uint64_t>(tickless_keyed_retry_after, raw_,
                                                          bytes(key), key.size(), permits));
   }
   /* How many keys there are. */
-  std::size_t count() const {
+  [[nodiscard]] std::size_t count() const {
     return detail::result<std::size_t>(tickless_keyed_count, raw_, false);
   }
   /* Removes the keys that have all their permits; returns how many keys are left. */
@@ -729,7 +833,7 @@ class keyed {
 /* A group of threads that share a fixed amount of CPU time in every period. */
 class throttle {
  public:
-  throttle(const timers &set, nanoseconds cpu, nanoseconds period,
+  throttle(const timers &set, duration cpu, duration period,
            nanoseconds extra = nanoseconds::zero())
       : throttle(set, detail::quota_of(detail::unsigned_ns(cpu), period,
                                        detail::unsigned_ns(extra))) {}
@@ -740,7 +844,7 @@ class throttle {
   throttle &operator=(const throttle &) = delete;
   ~throttle() { detail::must(tickless_throttle_destroy(raw_), "a throttle is destroyed"); }
 
-  tickless_quota_counts_t stats() const {
+  [[nodiscard]] tickless_quota_counts_t stats() const {
     auto counts = detail::sized_counts();
     detail::check(tickless_throttle_stats(raw_, &counts));
     return counts;
@@ -778,7 +882,7 @@ class local {
     detail::check(tickless_local_create(0, TICKLESS_PUSH_OUT_LAZY, &raw_));
   }
   /* On a clock that only `advance` moves: a duration counts from the last advance. */
-  explicit local(nanoseconds now, nanoseconds tick = nanoseconds::zero()) {
+  explicit local(duration now, duration tick = nanoseconds::zero()) {
     detail::check(TICKLESS_ABI_CHECK());
     detail::check(tickless_local_create_manual(detail::unsigned_ns(now), detail::unsigned_ns(tick),
                                                TICKLESS_PUSH_OUT_LAZY, &raw_));
@@ -799,17 +903,17 @@ class local {
     return detail::result<void *>(tickless_local_remove, raw_, key);
   }
   /* The time for the next advance. */
-  nanoseconds now() {
+  [[nodiscard]] nanoseconds now() {
     return detail::from_ns(detail::result<std::uint64_t>(tickless_local_now, raw_));
   }
   /* The data that a timer was inserted with. */
-  void *data(tickless_key_t key) const {
+  [[nodiscard]] void *data(tickless_key_t key) const {
     return detail::result<void *>(tickless_local_data, raw_, key);
   }
-  void start(tickless_key_t key, nanoseconds after) {
+  void start(tickless_key_t key, duration after) {
     detail::check(tickless_local_start(raw_, key, after.count()));
   }
-  void start_range(tickless_key_t key, nanoseconds soft, nanoseconds hard) {
+  void start_range(tickless_key_t key, duration soft, duration hard) {
     detail::check(tickless_local_start_range(raw_, key, detail::unsigned_ns(soft),
                                              detail::unsigned_ns(hard)));
   }
@@ -817,18 +921,18 @@ class local {
   bool cancel(tickless_key_t key) {
     return detail::result<bool>(tickless_local_cancel, raw_, key);
   }
-  bool is_pending(tickless_key_t key) const {
+  [[nodiscard]] bool is_pending(tickless_key_t key) const {
     return detail::result<bool>(tickless_local_is_pending, raw_, key);
   }
   /* Reserves memory for so many timers of each kind. */
   void reserve(std::size_t timers) { detail::check(tickless_local_reserve(raw_, timers)); }
   /* How many timers there are, and how many of them are pending. */
-  std::size_t size() const {
+  [[nodiscard]] std::size_t size() const {
     std::size_t timers;
     detail::check(tickless_local_count(raw_, &timers, nullptr));
     return timers;
   }
-  std::size_t pending() const {
+  [[nodiscard]] std::size_t pending() const {
     return detail::result<std::size_t>(tickless_local_count, raw_, nullptr);
   }
   /* Arms many timers; returns how many. `armings` is a contiguous container of
@@ -846,20 +950,20 @@ class local {
                                        std::size(keys));
   }
   /* When to advance next; none if no timer is pending. */
-  std::optional<nanoseconds> next_event() const {
+  [[nodiscard]] std::optional<nanoseconds> next_event() const {
     return detail::unless_never(detail::result<std::uint64_t>(tickless_local_next_event, raw_));
   }
   /* Calls `fire(local &, tickless_key_t, void *data)` for each timer that is due, for at most
    * `budget` timers; 0 means no limit. Returns how many fired. */
   template <class Fire>
-  std::size_t advance(nanoseconds now, Fire &&fire, std::size_t budget = 0) {
+  std::size_t advance(duration now, Fire &&fire, std::size_t budget = 0) {
     return detail::advance(tickless_local_advance, this, raw_, detail::unsigned_ns(now), budget,
                            fire);
   }
   /* Writes the keys of the due timers to the container `keys`, which says by its size how many it
    * takes; returns how many fired. More may be due if next_event has passed. */
   template <class Keys>
-  std::size_t advance_into(nanoseconds now, Keys &keys) {
+  std::size_t advance_into(duration now, Keys &keys) {
     return detail::result<std::size_t>(tickless_local_advance_into, raw_,
                                        detail::unsigned_ns(now), std::data(keys),
                                        std::size(keys));
@@ -880,7 +984,7 @@ class fixed {
     detail::check(tickless_fixed_create(&raw_));
   }
   /* On a clock that only `advance` moves. */
-  explicit fixed(nanoseconds now) {
+  explicit fixed(duration now) {
     detail::check(TICKLESS_ABI_CHECK());
     detail::check(tickless_fixed_create_manual(detail::unsigned_ns(now), &raw_));
   }
@@ -894,15 +998,15 @@ class fixed {
   ~fixed() { detail::must(tickless_fixed_destroy(raw_), "fixed timeouts are destroyed"); }
 
   /* The time for the next advance. */
-  nanoseconds now() {
+  [[nodiscard]] nanoseconds now() {
     return detail::from_ns(detail::result<std::uint64_t>(tickless_fixed_now, raw_));
   }
   /* Adds a class of timers with this duration; returns its number. */
-  std::uint32_t add_class(nanoseconds after) {
+  std::uint32_t add_class(duration after) {
     return detail::result<std::uint32_t>(tickless_fixed_add_class, raw_, after.count());
   }
   /* Changes the duration of a class, also for its pending timers. */
-  void set_after(std::uint32_t number, nanoseconds after) {
+  void set_after(std::uint32_t number, duration after) {
     detail::check(tickless_fixed_set_after(raw_, number, after.count()));
   }
   /* Scales the duration of a class: 0.5 halves it, 1 restores it. */
@@ -922,22 +1026,22 @@ class fixed {
     return detail::result<bool>(tickless_fixed_cancel, raw_, key);
   }
   /* How many timers there are, and how many of them are pending. */
-  std::size_t size() const {
+  [[nodiscard]] std::size_t size() const {
     std::size_t timers;
     detail::check(tickless_fixed_count(raw_, &timers, nullptr));
     return timers;
   }
-  std::size_t pending() const {
+  [[nodiscard]] std::size_t pending() const {
     return detail::result<std::size_t>(tickless_fixed_count, raw_, nullptr);
   }
   /* When to advance next; none if no timer is pending. */
-  std::optional<nanoseconds> next_event() const {
+  [[nodiscard]] std::optional<nanoseconds> next_event() const {
     return detail::unless_never(detail::result<std::uint64_t>(tickless_fixed_next_event, raw_));
   }
   /* Calls `fire(fixed &, tickless_key_t, void *data)` for each timer that is due, as
    * local::advance does. */
   template <class Fire>
-  std::size_t advance(nanoseconds now, Fire &&fire, std::size_t budget = 0) {
+  std::size_t advance(duration now, Fire &&fire, std::size_t budget = 0) {
     return detail::advance(tickless_fixed_advance, this, raw_, detail::unsigned_ns(now), budget,
                            fire);
   }

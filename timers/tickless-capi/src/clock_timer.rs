@@ -89,9 +89,10 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
     create(timer, || {
         let timers = &TimerSet::lend(timers)?.timers;
         let (call, clock) = (CCallback::new(callback, data)?, clock(clock_number)?);
-        Ok(timers.clock_timer(clock, move |fired| {
+        let timer = timers.clock_timer(clock, move |fired| {
             call.call(ClockExpiry { fired: NonNull::from(fired).cast() });
-        }))
+        });
+        Ok(timer.labelled("a C clock timer"))
     })
 }
 

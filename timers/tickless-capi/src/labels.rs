@@ -70,8 +70,9 @@ pub unsafe extern "C" fn tickless_periodic_label(
 /// Writes a human-readable list of every pending timer, base by base, with its label and its
 /// deadline, into `text`, which has room for `room` bytes. The list is cut off where the room ends,
 /// and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
-/// bytes of the whole list, with the zero. O(n) for n pending timers; holds the lock of a base for
-/// at most 64 timers at a time.
+/// bytes of the whole list, with the zero. It can be longer in the next call, because timers are
+/// armed and time passes: to get all of it, repeat the call with more room while `needed > room`.
+/// O(n) for n pending timers; holds the lock of a base for at most 64 timers at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_list(
     timers: *const TimerSet,

@@ -384,6 +384,9 @@ pub unsafe extern "C" fn tickless_timer_cancel(
 /// also cancels armings that happen while it waits, including the callback's own. Do not hold a
 /// lock that the callback takes: this deadlock is not detected.
 ///
+/// Allocates nothing unless it waits. The first calls that wait allocate some hundred bytes for a
+/// table of waits, which stay allocated.
+///
 /// Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
 /// for: the timer has been cancelled, `found` reports its state, and its callback is perhaps
 /// running.

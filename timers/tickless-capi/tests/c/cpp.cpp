@@ -4,6 +4,7 @@
 #include "tickless.hpp"
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <string>
 #include <sys/wait.h>
@@ -315,7 +316,7 @@ static void virtual_time_advances() {
   CHECK(limiter.try_acquire(2) && !limiter.try_acquire());
   auto after = limiter.retry_after();
   CHECK(after > 0ns && after <= 1s && limiter.stats().used == 2);
-  CHECK(status_of([&] { limiter.try_acquire(4); }) == TICKLESS_OUT_OF_RANGE);
+  CHECK(status_of([&] { (void)limiter.try_acquire(4); }) == TICKLESS_OUT_OF_RANGE);
   timers.advance(5s);
   CHECK(limiter.try_acquire(3));
 
@@ -349,6 +350,83 @@ static void a_loop_drives_timers() {
   std::thread([&] { CHECK(!limiter.acquire_for(0s)); }).join();
 }
 
+/* Durations of all units, of which the longest saturate. */
+static void durations_saturate() {
+  using namespace std::chrono;
+  tickless::virtual_timers timers(0ns);
+  tickless::timer timer(timers, tickless::precise, [](tickless::fired) {});
+  auto fires = [&](tickless::duration after) {
+    timer.start(after);
+    return timers.next_event()->time_since_epoch();
+  };
+  CHECK(fires(hours(2562047)) == hours(2562047));
+  CHECK(fires(duration<std::int64_t, std::pico>(1001)) == 2ns);
+  CHECK(fires(duration<double>(1.5)) == 1500ms);
+  CHECK(fires(duration<unsigned, std::ratio<1, 30>>(15)) == 500ms && fires(nanoseconds(7)) == 7ns);
+  CHECK(fires(hours(2562048)) == nanoseconds::max() && fires(hours(5124096)) == nanoseconds::max());
+  CHECK(fires(hours::max()) == nanoseconds::max() && fires(seconds::max()) == nanoseconds::max());
+  CHECK(fires(nanoseconds::max()) == nanoseconds::max());
+  CHECK(fires(duration<std::uint64_t>(UINT64_MAX)) == nanoseconds::max());
+  CHECK(fires(duration<float, std::milli>(1e30F)) == nanoseconds::max());
+  std::error_code failed;
+  auto is_refused = [&](tickless::duration after) {
+    timer.start(after, failed);
+    return failed == tickless::code(TICKLESS_OUT_OF_RANGE);
+  };
+  CHECK(is_refused(hours::min()) && is_refused(nanoseconds(-1)));
+  CHECK(is_refused(duration<double>(std::numeric_limits<double>::quiet_NaN())));
+  CHECK(failed.message() == "TICKLESS_OUT_OF_RANGE");
+  timer.start(1s, failed);
+  CHECK(!failed && timer.cancel_sync(failed) == tickless::found::pending && !failed);
+}
+
+/* Points in time of steady clocks, and the library's own clock as one of the standard's. */
+static void timers_fire_at_points_of_clocks(const tickless::timers &timers) {
+  auto begun = tickless::clock::now();
+  CHECK(timers.now() - begun < 1s && begun - timers.now() < 1s);
+  std::atomic<int> fired{0};
+  tickless::timer timer(timers, tickless::precise, [&](tickless::fired) { fired++; });
+  auto at = std::chrono::steady_clock::now() + 5ms;
+  timer.start_at(at);
+  UNTIL(fired == 1);
+  CHECK(std::chrono::steady_clock::now() >= at);
+  timer.start_at(std::chrono::steady_clock::time_point::min());
+  UNTIL(fired == 2);
+  std::error_code failed;
+  timer.start_at(tickless::clock::now() + 1h, failed);
+  CHECK(!failed && timer.is_pending());
+  timer.start_at(std::chrono::steady_clock::time_point::max());
+  CHECK(timer.is_pending());
+}
+
+/* A list has its end, although other threads arm timers and time passes. */
+static void lists_are_whole() {
+  tickless_options_t one{};
+  one.bases = 1;
+  tickless::timers timers(one);
+  CHECK(timers.list().find("the last") == std::string::npos);
+  tickless::timer last(timers, tickless::precise, [](tickless::fired) {});
+  tickless::clock_timer wall(timers, TICKLESS_CLOCK_REALTIME, [](tickless::clock_fired) {});
+  last.start(1000h);
+  wall.start(1h);
+  CHECK(timers.list().find("a C timer") != std::string::npos);
+  CHECK(timers.list().find("a C clock timer") != std::string::npos);
+  last.label("the last");
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) {
+      tickless::timer more(timers, tickless::precise, [](tickless::fired) {});
+      more.start(1h);
+    }
+  });
+  for (int round = 0; round < 2000; round++) {
+    std::string list = timers.list();
+    CHECK(list.size() > 8 && list.find("the last", list.size() - 12) != std::string::npos);
+  }
+  done = true;
+  other.join();
+}
+
 int main() {
   CHECK(std::string(tickless::version()).size() >= 5);
   errors_end_the_program();
@@ -364,6 +442,9 @@ int main() {
   local_timers();
   fixed_timeouts();
   threads_share_cpu_time(timers);
+  durations_saturate();
+  timers_fire_at_points_of_clocks(timers);
+  lists_are_whole();
   virtual_time_advances();
   a_loop_drives_timers();
   return 0;

@@ -38,7 +38,7 @@ impl Glue {
         }
         const fn free(_: NonNull<()>, _: &Arena) {}
         const fn label() -> &'static str {
-            "an embedded timer"
+            "a C timer without a label"
         }
         Glue { call, is_running, free, layout: Layout::new::<()>(), label }
     }
