@@ -148,10 +148,11 @@ for job in "${jobs[@]}"; do wait "$job"; done
 
 # A program that needs no shared library at all.
 read -ra all_static <<<"$(pkg-config --static --cflags --libs tickless)"
-gcc -static "$here/examples/basic_timeout.c" -o "$work/no-shared" "${all_static[@]}" 2>"$work/log" ||
+alone=$work/no-shared
+gcc -static "$here/examples/basic_timeout.c" -o "$alone" "${all_static[@]}" 2>"$work/log" ||
   { cat "$work/log" >&2; fail "gcc -static fails with what pkg-config says"; }
-! readelf -d "$work/no-shared" | grep NEEDED || fail "a static program needs a shared library"
-run basic_timeout.c "gcc -static" "$work/no-shared"
+! readelf -d "$alone" | grep NEEDED || fail "a static program needs a shared library"
+run basic_timeout.c "gcc -static" "$alone"
 
 # A project that finds the library by CMake, links the shared and the static one, and requires a
 # version.

@@ -144,12 +144,15 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::NoTimers`] in a forked child.
+    /// [`AcquireError::NoTimers`] in a forked child, at the latest when the parent's slice is used
+    /// up.
     pub fn check(&mut self) -> Result<bool, AcquireError> {
-        let used = thread_cpu_time().saturating_sub(self.charged);
-        if used < self.left {
+        // In a forked child the thread's CPU time begins again at zero.
+        let used = thread_cpu_time().checked_sub(self.charged);
+        if used.is_some_and(|used| used < self.left) {
             return Ok(false);
         }
+        let used = used.unwrap_or(0);
         let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         state.group.charge(self.id, used);
         self.charged += used;

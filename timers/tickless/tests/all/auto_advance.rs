@@ -400,16 +400,15 @@ fn many_threads_use_one_clock() {
         let work = |mut rng: Rng, auto: bool| {
             let (mut time, calls) = (time.clone(), Arc::new(AtomicU64::new(0)));
             let (clock, count) = (time.clone(), Arc::clone(&calls));
-            let timer = time.timers().timeout(move |_| {
-                match count.fetch_add(1, Ordering::Relaxed) % 7 {
+            let timer =
+                time.timers().timeout(move |_| match count.fetch_add(1, Ordering::Relaxed) % 7 {
                     1 => clock.advance(MS),
                     2 => clock.block_on(async {}),
                     3 => drop(clock.busy()),
                     4 => drop(clock.clone()),
                     5 => std::panic::panic_any(OnPurpose),
                     _ => {}
-                }
-            });
+                });
             let (mut armings, mut cancelled) = (0, 0);
             for _ in 0..rounds(300) {
                 let (after, now) = (Duration::from_nanos(rng.of_any_size(35)), time.now());
