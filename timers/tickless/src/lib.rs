@@ -60,6 +60,7 @@
 //! | `metrics` | `Timers::publish_metrics`: the statistics for the `metrics` facade |
 //! | `tokio-time` | `tokio_time`: the names of `tokio::time`; tokio's runtime drives the timers |
 //! | `tokio-test-util` | `pause`, `resume` and `advance` of `tokio_time`, for tokio's clock |
+//! | `tls-descriptors` | faster calls of a shared library for C; not for a Rust `dylib` |
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc, missing_debug_implementations)]
 

@@ -7,10 +7,13 @@
 //! in a library that is loaded by `dlopen`, however many words other libraries have.
 //!
 //! Source: A. Oliva and G. Araújo, "Speeding Up Thread-Local Storage Access in Dynamic Libraries"
-//! (2006). On other architectures, and under Miri, a word is a `thread_local!` variable.
+//! (2006). Without the feature `tls-descriptors`, on other architectures and under Miri, a word is
+//! a `thread_local!` variable: a Rust `dylib` does not export the symbols of assembly, so that
+//! generic functions which its users instantiate would not find them.
 
 /// Declares a type with the functions `get` and `set` for the calling thread's word. The word is a
 /// pointer. It begins as the address of the static `$initial`, which must have no other word.
+#[cfg(all(feature = "tls-descriptors", target_arch = "x86_64", target_os = "linux", not(miri)))]
 #[macro_export(local_inner_macros)]
 #[doc(hidden)]
 macro_rules! thread_word {
@@ -19,7 +22,6 @@ macro_rules! thread_word {
         struct $name;
 
         // The word's symbol is that of the static with a suffix, and so as unique as that.
-        #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
         core::arch::global_asm!(
             ".pushsection .tdata.tickless, \"awT\", @progbits",
             ".p2align 3",
@@ -31,7 +33,6 @@ macro_rules! thread_word {
             initial = sym $initial,
         );
 
-        #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
         impl $name {
             #[inline(always)]
             fn get() -> *const $type {
@@ -42,27 +43,6 @@ macro_rules! thread_word {
 
             fn set(word: *const $type) {
                 thread_word!(@access $initial, "mov fs:[rax], {}", in(reg) word);
-            }
-        }
-
-        #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
-        impl $name {
-            #[inline(always)]
-            fn get() -> *const $type {
-                $name::word().get()
-            }
-
-            fn set(word: *const $type) {
-                $name::word().set(word);
-            }
-
-            #[inline(always)]
-            fn word() -> &'static std::thread::LocalKey<core::cell::Cell<*const $type>> {
-                std::thread_local! {
-                    static WORD: core::cell::Cell<*const $type> =
-                        const { core::cell::Cell::new(&raw const $initial) };
-                }
-                &WORD
             }
         }
     };
@@ -82,6 +62,42 @@ macro_rules! thread_word {
                 out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
                 out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
             );
+        }
+    };
+}
+
+/// As above, by `thread_local!`.
+#[cfg(not(all(
+    feature = "tls-descriptors",
+    target_arch = "x86_64",
+    target_os = "linux",
+    not(miri)
+)))]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! thread_word {
+    ($(#[$doc:meta])* $name:ident: *const $type:ty = $initial:ident) => {
+        $(#[$doc])*
+        struct $name;
+
+        impl $name {
+            #[inline(always)]
+            fn get() -> *const $type {
+                $name::word().get()
+            }
+
+            fn set(word: *const $type) {
+                $name::word().set(word);
+            }
+
+            #[inline(always)]
+            fn word() -> &'static std::thread::LocalKey<core::cell::Cell<*const $type>> {
+                std::thread_local! {
+                    static WORD: core::cell::Cell<*const $type> =
+                        const { core::cell::Cell::new(&raw const $initial) };
+                }
+                &WORD
+            }
         }
     };
 }
