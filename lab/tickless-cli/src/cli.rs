@@ -5,7 +5,7 @@
 
 use crate::command::{self, Command as _, Exit, Failure, complain};
 use crate::manual::{CompletionsArgs, ManArgs};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 use tickless_trace::record;
 
@@ -41,8 +41,8 @@ macro_rules! commands {
             fn run(&self) -> Result<Exit, Failure> {
                 match self {
                     $(Command::$name(args) => args.run(),)*
-                    Command::Completions(args) => args.run(Cli::command()),
-                    Command::Man(args) => args.run(Cli::command()),
+                    Command::Completions(args) => args.run(program()),
+                    Command::Man(args) => args.run(program()),
                 }
             }
         }
@@ -67,13 +67,25 @@ commands! {
     Sweep(crate::sweep::SweepArgs),
 }
 
+/// Describes the command line. The help of each command says where all are listed by symptom.
+fn program() -> clap::Command {
+    Cli::command().mut_subcommands(|command| {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        command.after_help(format!(
+            "{help}\n\nWhich command for which symptom: docs/book/src/symptoms.md"
+        ))
+    })
+}
+
 /// Runs the program. A recording starts the program once more, as the watcher that removes what a
 /// killed recording leaves.
 pub fn main() -> ExitCode {
     if record::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
-    let exit = Cli::parse().command.run().unwrap_or_else(|failure| {
+    let matches = program().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let exit = cli.command.run().unwrap_or_else(|failure| {
         failure.message.iter().for_each(complain);
         failure.exit
     });

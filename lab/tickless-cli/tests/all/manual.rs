@@ -71,6 +71,7 @@ fn all_help_has_examples() {
         assert_eq!(prints(&format!("{command} --help")), help);
         assert!(help.contains("Examples:\n  ") && help.contains(&format!("tickless {command}")));
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        assert!(help.contains("docs/book/src/symptoms.md"), "{help}");
         let is_maker = ["completions", "man"].contains(&command.as_str());
         assert_ne!(help.contains("Exit status: "), is_maker, "{command}: {help}");
         let formats = ["--format", "- table:", "- json:", "- csv:", "[default: table]"];
