@@ -66,9 +66,9 @@ const COUNTED: &[Counted] = &[
     ("timeout_expiry", Some(182.0), || timeout_expiry(&Virtual::new(Timers::builder()))),
     ("virtual_sleep", Some(2790.0), || virtual_sleep(&VirtualTime::new())),
     #[cfg(feature = "tokio-time")]
-    ("sleep_in_one_runtime", Some(1550.0), || sleep_in_one_runtime(&Runtimes::new())),
+    ("sleep_in_one_runtime", Some(1535.0), || sleep_in_one_runtime(&Runtimes::new())),
     #[cfg(feature = "tokio-time")]
-    ("sleep_in_many_runtimes", Some(1550.0), || sleep_in_many_runtimes(&Runtimes::new())),
+    ("sleep_in_many_runtimes", Some(1535.0), || sleep_in_many_runtimes(&Runtimes::new())),
 ];
 
 fn main() -> ExitCode {

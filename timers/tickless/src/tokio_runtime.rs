@@ -291,7 +291,11 @@ pub(crate) fn enter_until_the_thread_ends(time: &VirtualTime) {
     ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
 }
 
+#[inline]
 pub(crate) fn entered() -> Option<VirtualTime> {
+    if !any_moves() {
+        return None; // No thread has entered one: usual, and saves the thread-local.
+    }
     // A thread whose thread-locals are being destroyed counts as on no virtual clock.
     ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten()
 }

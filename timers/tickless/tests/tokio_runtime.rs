@@ -5,10 +5,9 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
 use std::time::{self, Duration};
 use tickless::tokio_time::{Instant, sleep, sleep_until, stats, timeout, use_tokio_sleep};
-use tokio::runtime::{Builder, Runtime, RuntimeFlavor};
+use tokio::runtime::{Builder, Runtime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -23,31 +22,6 @@ fn multi_thread() -> Runtime {
 
 fn paused() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
-}
-
-#[test]
-fn sleeps_are_never_early() {
-    for runtime in [current_thread(), multi_thread()] {
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let tasks: Vec<_> = (0..200)
-            .map(|nth| {
-                let order = Arc::clone(&order);
-                let _in_runtime = runtime.enter();
-                let (begin, after) = (Instant::now(), (1 + nth * 37 % 4) as u32 * 20 * MS);
-                runtime.spawn(async move {
-                    sleep(after).await;
-                    assert!(begin.elapsed() >= after);
-                    order.lock().unwrap().push(after);
-                })
-            })
-            .collect();
-        for task in tasks {
-            runtime.block_on(task).unwrap();
-        }
-        // On several workers, tasks that were woken in order may run in another one.
-        let has_workers = runtime.handle().runtime_flavor() != RuntimeFlavor::CurrentThread;
-        assert!(has_workers || order.lock().unwrap().is_sorted());
-    }
 }
 
 #[test]
