@@ -36,7 +36,7 @@ pub struct QuotaArgs {
     #[command(flatten)]
     threads: ThreadArgs,
     /// Limits in CPUs, as Kubernetes counts: 1.5 is 150 ms in 100 ms; from the mean use if left out
-    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = positive)]
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
     limit: Vec<f64>,
     /// The periods; if left out the recorded one, or 100ms
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_with_unit)]
@@ -62,6 +62,14 @@ pub struct QuotaArgs {
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// Parses a number of CPUs as Kubernetes writes it: `1.5`, or `500m` for thousandths.
+fn cpus(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('m') {
+        Some(thousandths) => positive(thousandths).map(|number| number / 1e3),
+        None => positive(text),
+    }
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -92,6 +92,12 @@ impl Command for RecordArgs {
             }
             _ => None,
         };
+        if groups.as_ref().is_some_and(Watch::is_empty) {
+            return Err(Failure::new(
+                "no control group has a CPU limit here. Name the group with --cgroup; it needs no \
+                 limit",
+            ));
+        }
         let tracefs = Tracefs::find()?;
         if !self.force {
             may_overwrite(&self.output)?;

@@ -207,6 +207,11 @@ impl Watch {
         Watch { groups: groups.collect() }
     }
 
+    /// Returns whether there is no group to follow.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// Reads the counters. Call it right before the recording starts: the preparation of a
     /// recording can take several periods.
     pub fn start(&mut self) {

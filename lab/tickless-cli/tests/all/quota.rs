@@ -19,6 +19,9 @@ fn the_sample_fits_a_terminal_and_has_a_page() {
     let columns = csv.lines().map(|line| line.split(',').count());
     assert!(columns.clone().all(|count| count == 16), "{csv}");
     fits(prints("quota traces/bursts.txt.gz --cpus 1,2 --limit 1").lines());
+    let limited =
+        |limit| prints(&format!("quota traces/bursts.txt.gz --limit {limit} --format csv"));
+    assert_eq!(limited("500m"), limited("0.5"));
 }
 
 /// A group in the cpu controller of version 1, with a program that works now and then.

@@ -148,6 +148,16 @@ fn a_refusal_has_advice_and_leaves_nothing() {
 }
 
 #[test]
+fn without_a_limited_group_nothing_is_recorded_for_quota() {
+    let Some(_) = tracefs() else { return };
+    if !tickless_trace::cgroup::Watch::prepare(None).is_ok_and(|watch| watch.is_empty()) {
+        return skip("a control group has a limit, or there are none");
+    }
+    let refused = tickless("record --events quota -D 1h --force -o never.txt");
+    let _ = refused.exits(1, &["Name the group with --cgroup"]);
+}
+
+#[test]
 fn an_unrecorded_idle_thread_is_reported() {
     let Some(_) = tracefs() else { return };
     let _alone = alone();
