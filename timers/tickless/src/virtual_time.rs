@@ -119,6 +119,16 @@ impl Sets {
     }
 }
 
+impl Drop for Sets {
+    /// Drops the later sets one after the other: each inside of the one before takes stack.
+    fn drop(&mut self) {
+        let mut rest = self.next.take();
+        while let Some(mut sets) = rest {
+            rest = sets.next.take();
+        }
+    }
+}
+
 struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,

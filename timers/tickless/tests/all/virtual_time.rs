@@ -234,3 +234,13 @@ fn rearming_for_the_current_instant_forever_panics() {
     }
     time.advance(Duration::from_secs(2));
 }
+
+/// Method: dropped by a thread with little stack.
+#[test]
+fn a_clock_with_thousands_of_sets_ends() {
+    let time = VirtualTime::new();
+    let count = if cfg!(miri) { 10 } else { 3_000 };
+    (0..count).for_each(|_| drop(time.add_timers(Timers::builder().bases(1))));
+    let small = std::thread::Builder::new().stack_size(64 << 10);
+    small.spawn(move || drop(time)).unwrap().join().unwrap();
+}
