@@ -1,7 +1,7 @@
 //! Ambient deadlines: scopes, and the timeouts and tasks inside of them.
 
 use crate::support::woken::{poll, woken};
-use crate::support::{HOUR, MS, SECOND};
+use crate::support::{HOUR, MS, Rng, SECOND, rounds, seed};
 use async_executor::LocalExecutor;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn, ready};
@@ -33,29 +33,6 @@ fn nested_timeouts_arm_the_timer_of_their_scope_only() {
         assert_eq!(elapsed.to_string(), "the ambient deadline passed before the work was done");
         assert_eq!((time.now(), timers.stats().total().armed), (at, 1), "{scopes} scopes");
         time.assert_idle();
-    }
-}
-
-/// Goal: the earliest deadline ends the work, whichever it is, and the error names it.
-#[test]
-fn the_earliest_deadline_ends_the_work() {
-    for (outer, inner, own) in [(1, 2, 3), (1, 3, 2), (2, 1, 3), (3, 1, 2), (2, 3, 1), (3, 2, 1)] {
-        let time = VirtualTime::new();
-        let (timers, begin) = (time.timers(), time.now());
-        let least = Cell::new(None);
-        let work = async {
-            least.set(remaining());
-            timers.timeout_after(SECOND * own, pending::<()>()).await
-        };
-        let inner_scope = timers.deadline_scope(begin + SECOND * inner, work);
-        let ended = timers.deadline_scope(begin + SECOND * outer, inner_scope);
-        let ended = time.block_on(ended).unwrap().unwrap().unwrap_err();
-        assert_eq!(ended.deadline, begin + SECOND);
-        assert_eq!((ended.is_ambient, time.now()), (own != 1, begin + SECOND));
-        assert_eq!(least.get(), Some(SECOND * outer.min(inner)));
-        let armed = 1 + u64::from(inner < outer) + u64::from(own == 1);
-        assert_eq!(timers.stats().total().armed, armed, "{outer} {inner} {own}");
-        assert_eq!(remaining(), None);
     }
 }
 
@@ -253,4 +230,121 @@ fn deadlines_hold_in_real_time_and_on_other_threads() {
     assert!(ended.deadline <= now() && begun.elapsed() >= 20 * MS, "early");
     assert_eq!(timers.stats().total().armed, 0);
     assert_eq!(remaining(), None);
+}
+
+/// A random tree of futures, and what it does by the rules of `deadline_scope`.
+enum Node {
+    Sleep(Duration),
+    Timeout(Duration, Box<Node>),
+    Scope(Duration, Box<Node>),
+    Sequence(Vec<Node>),
+    /// The first to end; the other is dropped.
+    Either(Box<[Node; 2]>),
+}
+
+type Events = Vec<(Duration, bool)>;
+
+impl Node {
+    fn draw(rng: &mut Rng, depth: u32) -> Node {
+        let after = Duration::from_nanos(1 + rng.below(1 << 30));
+        let child = |rng: &mut Rng| Box::new(Node::draw(rng, depth - 1));
+        match if depth == 0 { 0 } else { rng.below(7) } {
+            0 => Node::Sleep(after),
+            1 | 2 => Node::Timeout(after, child(rng)),
+            3 | 4 => Node::Scope(after, child(rng)),
+            5 => Node::Sequence((0..3).map(|_| *child(rng)).collect()),
+            _ => Node::Either(Box::new([*child(rng), *child(rng)])),
+        }
+    }
+
+    /// Returns when this ends if it begins at `now` under a deadline, and notes when each timeout
+    /// and scope ended, and whether in time. `None`: it waits until it is dropped.
+    fn expected(&self, now: Duration, deadline: Duration, log: &mut Events) -> Option<Duration> {
+        match self {
+            Node::Sleep(after) => Some(now + *after).filter(|end| *end < deadline),
+            Node::Sequence(all) => {
+                all.iter().try_fold(now, |now, child| child.expected(now, deadline, log))
+            }
+            Node::Either(both) => {
+                let mut logs = [Events::new(), Events::new()];
+                let [a, b] = [0, 1].map(|i| both[i].expected(now, deadline, &mut logs[i]));
+                let end = a.into_iter().chain(b).min();
+                // The first is polled first.
+                let a_wins = a.is_some() && a == end;
+                let [first, second] = logs;
+                log.extend(first.into_iter().filter(|(at, _)| end.is_none_or(|end| *at <= end)));
+                let is_in_time = |at| end.is_none_or(|end| at < end || !a_wins && at == end);
+                log.extend(second.into_iter().filter(|(at, _)| is_in_time(*at)));
+                end
+            }
+            Node::Timeout(after, child) | Node::Scope(after, child) => {
+                let own = now + *after;
+                let is_scope = matches!(self, Node::Scope(..));
+                let within = if is_scope { own.min(deadline) } else { deadline };
+                let mut inner = Events::new();
+                let end = child.expected(now, within, &mut inner);
+                let in_time = end.filter(|end| *end <= own);
+                // One that begins when the deadline has passed stays pending.
+                let ended = (now < deadline).then_some(own.min(deadline));
+                let end = in_time.or(ended);
+                inner.retain(|(at, _)| end.is_none_or(|end| *at <= end));
+                log.extend(inner);
+                log.extend(end.map(|end| (end, in_time.is_some())));
+                end
+            }
+        }
+    }
+
+    async fn run(&self, time: &VirtualTime, log: &RefCell<Events>) {
+        let timers = time.timers();
+        let note = |ok| log.borrow_mut().push((time.now() - Instant::ZERO, ok));
+        let child =
+            |child| -> Pin<Box<dyn Future<Output = ()>>> { Box::pin(Node::run(child, time, log)) };
+        match self {
+            Node::Sleep(after) => timers.sleep(*after).slack(Duration::ZERO).await,
+            Node::Timeout(after, inner) => {
+                note(timers.timeout_after(*after, child(inner)).await.is_ok());
+            }
+            Node::Scope(after, inner) => {
+                note(timers.deadline_scope(time.now() + *after, child(inner)).await.is_ok());
+            }
+            Node::Sequence(all) => {
+                for inner in all {
+                    child(inner).await;
+                }
+            }
+            Node::Either(both) => {
+                let mut both = [child(&both[0]), child(&both[1])];
+                poll_fn(|cx| {
+                    let is_ready = both.iter_mut().any(|one| one.as_mut().poll(cx).is_ready());
+                    if is_ready { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+            }
+        }
+    }
+}
+
+/// Goal: timeouts and scopes end at their times in any nesting, also around futures that are
+/// dropped, and leave nothing pending.
+#[test]
+fn random_trees_end_as_the_rules_say() {
+    let mut rng = Rng::new(seed("deadlines", "random_trees_end_as_the_rules_say"));
+    for _ in 0..rounds(20_000) {
+        let depth = 1 + rng.below(6) as u32;
+        let tree = Node::Scope(
+            Duration::from_nanos(rng.below(1 << 32)),
+            Box::new(Node::draw(&mut rng, depth)),
+        );
+        let time = VirtualTime::with_builder(Timers::builder().bases(1), Instant::ZERO);
+        let (log, mut expected) = (RefCell::new(Events::new()), Events::new());
+        tree.expected(Duration::ZERO, Duration::MAX, &mut expected);
+        time.block_on(tree.run(&time, &log));
+        let mut log = log.into_inner();
+        log.sort();
+        expected.sort();
+        assert_eq!(log, expected);
+        assert_eq!(remaining(), None);
+        time.assert_idle();
+    }
 }
