@@ -121,10 +121,12 @@ where
     // SAFETY: the caller promises that `at` is null or points to memory that stays readable while
     // the result is used. A pass is nowhere but in a handle, which is aligned.
     unsafe {
-        let own = &raw const (*H::marked(at)).value;
-        let pass = OwnNumber::get().addr() as u64 ^ H::MARK;
-        if !at.is_null() && (&raw const (*own).pass).cast::<u64>().read_unaligned() == pass {
-            return Ok(&*own);
+        if !at.is_null() {
+            let own = &raw const (*H::marked(at)).value;
+            let pass = OwnNumber::get().addr() as u64 ^ H::MARK;
+            if (&raw const (*own).pass).cast::<u64>().read_unaligned() == pass {
+                return Ok(&*own);
+            }
         }
     }
     Err(not_owned(at))

@@ -35,7 +35,8 @@ impl Writer {
     /// Returns whether this record is of the scheduler, which the interrupt's end has called.
     fn is_of_scheduler(&self, record: &Record) -> bool {
         let is_of_scheduler = match record.event {
-            Event::SchedSwitch { .. } => true,
+            // The scheduler also takes tasks from other CPUs before it switches.
+            Event::SchedSwitch { .. } | Event::SchedMigrate { .. } => true,
             Event::HrtimerStart { function, .. } => self.slice_function == Some(function),
             Event::HrtimerCancel { .. } => {
                 let timer = self.timers.of(self.place as usize);
