@@ -182,16 +182,18 @@ fn clear_sets(tid: pid_t, registers: &Registers) {
 }
 
 /// Returns whether a thread that is stopped before a call would wait there, while no other thread
-/// runs: for a futex with the expected value, or for no descriptors.
+/// runs: for a futex with the expected value, or for no descriptors. Not with a mask of signals:
+/// the call lets signals through that have perhaps come long ago.
 fn only_time_ends(tid: pid_t, registers: &Registers) -> bool {
-    let [first, second, third, ..] = arguments(registers);
+    let [first, second, third, fourth, _, sixth] = arguments(registers);
     match registers.orig_rax.cast_signed() {
         libc::SYS_futex if is_futex_wait(registers) => {
             let mut word = [0; 4];
             memory::read(tid, first, &mut word) && u32::from_ne_bytes(word) == third as u32
         }
-        libc::SYS_ppoll => second == 0,
-        libc::SYS_select | libc::SYS_pselect6 => first == 0,
+        libc::SYS_ppoll => second == 0 && fourth == 0,
+        libc::SYS_select => first == 0,
+        libc::SYS_pselect6 => first == 0 && sixth == 0,
         _ => false,
     }
 }

@@ -34,6 +34,7 @@ fn is_interrupted(result: c_int) -> bool {
 fn only_a_signal_with_a_handler_shortens_a_wait() {
     inside("signals::inside_handled");
     inside("signals::inside_ignored");
+    inside("signals::inside_unblocked");
 }
 
 #[test]
@@ -60,6 +61,31 @@ fn inside_handled() {
             libc::syscall(libc::SYS_futex, word.as_ptr(), op, 0, time) as c_int
         });
         assert_eq!(HANDLED.load(Ordering::Relaxed), 4 * rounds);
+    }
+}
+
+/// Goal: a signal that came long ago, and that only the call lets through, ends the call at once.
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_unblocked() {
+    let ten = timespec { tv_sec: 10, tv_nsec: 0 };
+    let mut none: libc::sigset_t = unsafe { std::mem::zeroed() };
+    let mut usr1 = none;
+    unsafe { libc::sigemptyset(&raw mut none) };
+    unsafe { libc::sigaddset(&raw mut usr1, libc::SIGUSR1) };
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const usr1, null_mut()) };
+    let interrupts = |what, call: &mut dyn FnMut() -> c_int| {
+        signal_after(0, libc::SIGUSR1).join().unwrap();
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        takes(what, 0.0, || assert!(is_interrupted(call())));
+    };
+    for _ in 0..20 {
+        let (p, time, mask) = (null_mut(), &raw const ten, &raw const none);
+        interrupts("ppoll", &mut || unsafe { libc::ppoll(p, 0, time, mask) });
+        let none = null_mut();
+        interrupts("pselect", &mut || unsafe { libc::pselect(0, none, none, none, time, mask) });
     }
 }
 
