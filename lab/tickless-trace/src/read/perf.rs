@@ -322,7 +322,7 @@ impl Reader {
                 }
                 Some((_, other)) => {
                     match other {
-                        Found::LostInAll(count) => lost_in_all += count,
+                        Found::LostInAll(count) => lost_in_all = lost_in_all.saturating_add(count),
                         Found::Thread { number, name } => {
                             self.tasks.insert(number, name.into());
                         }
