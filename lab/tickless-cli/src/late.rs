@@ -69,7 +69,7 @@ impl Command for LateArgs {
         let selection = Selection { folds: !self.all, ..self.threads.selection() };
         let threshold = Ns::from_duration(self.threshold);
         let late = Late { is_partial, ..explain(&trace, threshold, &selection) };
-        if late.threads == 0 {
+        if late.threads == 0 && !selection.is_any() {
             let path = &late.file;
             return Err(Failure::new(format_args!(
                 "{path}: no such process or thread in it. See which there are: ps -eLo \

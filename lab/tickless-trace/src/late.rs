@@ -73,7 +73,8 @@ impl Selection {
             && self.pid.is_none_or(|pid| [thread, process].contains(&pid))
     }
 
-    pub(crate) fn is_any(&self) -> bool {
+    /// Returns whether all threads are selected.
+    pub fn is_any(&self) -> bool {
         self.process.is_none() && self.pid.is_none() && self.thread.is_none()
     }
 }
