@@ -1,16 +1,14 @@
 //! W1, W4, W5, R7 and R9 on whole bases: when and in which order timers fire, how a handler ends.
 
 use crate::support::history::{Plan, run};
-use crate::support::on;
 use crate::support::random::{Rng, with_seeds};
-use crate::support::scene::{HERE, START, Scene, THERE, ms};
-use crate::support::timers::{Family, exactly};
+use crate::support::scene::{HERE, START, Scene, ms};
+use crate::support::timers::Family;
 use std::cell::RefCell;
 use std::rc::Rc;
+use tickless_core::bases::Settings;
 use tickless_core::bases::firing::CallbackResult;
-use tickless_core::bases::{Options, Settings};
 use tickless_core::rearm::Policy;
-use tickless_core::time::Ns;
 
 fn scene() -> Scene {
     Scene::with_policy(Policy::Lazy)
@@ -26,43 +24,6 @@ fn histories_fire_crowds_in_order() {
             seed,
         );
     });
-}
-
-/// Goal: a wrong current time moves no other timer (W1), and its own only within the bound.
-#[test]
-fn a_wrong_current_time_does_not_move_other_timers() {
-    let wrong = [1, 3_600_000, 1 << 40].map(ms).map(|ahead| START.after(ahead));
-    for (hint, family) in
-        wrong.into_iter().chain([Ns::ZERO]).flat_map(|hint| Family::BOTH.map(|f| (hint, f)))
-    {
-        let scene = scene();
-        let afters = [1, 5, 70, 600, 10_000, 40_000, 3_600_000].map(ms);
-        let timers = afters.map(|after| {
-            let timer = scene.timer(family, after.0 as usize);
-            scene.start(&timer, HERE, after);
-            timer
-        });
-        let misled = scene.timer(family, 0);
-        let arm = |cpu, at| on(cpu, || misled.start(exactly(at), hint, Options::default()));
-        for cpu in [HERE, THERE, HERE] {
-            arm(cpu, hint.after(ms(1_000))).unwrap();
-            arm(cpu, hint.after(ms(2_000))).unwrap();
-            arm(cpu, START.after(ms(20))).unwrap();
-        }
-        let mut fired = Vec::new();
-        for now in (0..4_200_000).step_by(7) {
-            scene.go(ms(now));
-            scene.handle(HERE, |firing| {
-                let (soft, now) = (firing.window.soft, firing.now);
-                assert!(now >= soft, "{family:?} {hint:?}: early");
-                let bound = Ns(soft.since(START).0 / 7).after(ms(8));
-                assert!(now.since(soft) <= bound, "{family:?} {hint:?}: {soft:?} at {now:?}");
-                fired.push(firing.task);
-                CallbackResult::Done
-            });
-        }
-        assert_eq!(fired.len(), timers.len() + 1, "{family:?} {hint:?}");
-    }
 }
 
 #[test]

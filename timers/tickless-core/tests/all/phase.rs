@@ -8,45 +8,10 @@ use tickless_core::time::Ns;
 
 const PERIOD: Ns = Ns::from_ms(100);
 
-/// The gaps around a circle, by sorting.
-fn gaps(slots: &[PhaseSlot]) -> Vec<u64> {
-    let mut phases: Vec<u64> = slots.iter().map(|slot| slot.phase().0).collect();
-    phases.sort_unstable();
-    let around = phases[0] + slots[0].period().0;
-    phases.push(around);
-    phases.windows(2).map(|pair| pair[1] - pair[0]).collect()
-}
-
-fn largest(slots: &[PhaseSlot]) -> u64 {
-    gaps(slots).into_iter().max().unwrap()
-}
-
 fn filled(n: usize, period: Ns, phase: Phase) -> (Phases, Vec<PhaseSlot>) {
     let mut phases = Phases::new();
     let slots = (0..n).map(|_| phases.take(period, phase).unwrap()).collect();
     (phases, slots)
-}
-
-/// Goal: after n arrivals the largest gap is at most twice the even one (P4).
-#[test]
-fn arrivals_are_spread_nearly_evenly() {
-    let n_max = if cfg!(miri) { 40 } else { 10_000 };
-    for period in [PERIOD, Ns(99_999_989), Ns::from_secs(3600)] {
-        let (mut phases, mut slots) = (Phases::new(), Vec::new());
-        for n in 1..=n_max {
-            slots.push(phases.take(period, Phase::Spread).unwrap());
-            // By the registry for every n; compared with a sorted list at the end.
-            let gap = phases.view(period).unwrap().gap_max.as_nanos() as u64;
-            let ratio = gap as f64 * n as f64 / period.0 as f64;
-            assert!(ratio <= 2.0 + 1e-3, "{n} timers: {ratio}");
-            if usize::is_power_of_two(n) {
-                assert!(gap <= period.0.div_ceil(n as u64), "{n} timers: {gap}");
-            }
-        }
-        assert!(
-            phases.view(period).unwrap().gap_max.as_nanos().abs_diff(largest(&slots).into()) <= 1
-        );
-    }
 }
 
 /// A list of taken places in units of 2^-64 of a turn.

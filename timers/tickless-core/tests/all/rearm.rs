@@ -4,8 +4,8 @@ use crate::support::history::{Interference, Outcome, Plan, run};
 use crate::support::on;
 use crate::support::random::{Rng, given_seed, with_seeds};
 use crate::support::scene::{HERE, Scene, ms};
-use crate::support::timers::{Family, exactly};
-use tickless_core::bases::{BaseCounts, Options, Settings, WheelEvents};
+use crate::support::timers::Family;
+use tickless_core::bases::{BaseCounts, Settings, WheelEvents};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 
 /// Goal: every rule about devices holds after every operation (R1-R6, R8, R11, R12).
@@ -94,25 +94,6 @@ fn a_panic_in_a_callback_leaves_the_device_armed() {
     assert_eq!(scene.armed(HERE), Some(ms(10)), "the second is due");
     assert_eq!(scene.fire(HERE), [2]);
     assert_eq!(scene.armed(HERE), Some(ms(20)));
-}
-
-/// Goal: old times, of callers that waited for the lock, arm the past with one write (R1, R8).
-#[test]
-fn an_old_time_does_not_move_a_forced_event() {
-    for (policy, family) in cross(Policy::ALL, Family::BOTH) {
-        let limits = Limits { min_delta: ms(2), ..Limits::NONE };
-        let scene = Scene::new(Settings { policy, limits, ..Settings::default() }, 1);
-        let timers = [1, 2, 3].map(|task| scene.timer(family, task));
-        scene.go(ms(100));
-        let writes = scene.writes(HERE, || {
-            for (timer, waited) in timers.iter().zip([10, 20, 30]) {
-                let old = scene.platform().time().since(ms(waited));
-                let arm = || timer.start(exactly(ms(900)), old, Options::default());
-                on(HERE, arm).expect("it is not shut down");
-            }
-        });
-        assert_eq!((writes, scene.armed(HERE)), (1, Some(ms(102))), "{policy:?} {family:?}");
-    }
 }
 
 fn cross<A: Copy, B: Copy, const M: usize, const N: usize>(a: [A; M], b: [B; N]) -> Vec<(A, B)> {

@@ -196,8 +196,13 @@ impl History {
             _ => IfPending::Rearm,
         };
         let options = Options { wakes, pinned, pending, ..Options::default() };
-        // A time in the future counts as the current time.
-        let hint = if self.one_in(5) { now.after(Ns(self.below(1 << 42))) } else { now };
+        // A time in the future counts as the current time, and one in the past as it is.
+        let wrong = Ns(self.below(1 << 42));
+        let hint = match self.below(10) {
+            0 | 1 => now.after(wrong),
+            2 => now.since(wrong),
+            _ => now,
+        };
         self.operation(What::Start(id), id, here, || {
             let (locks, interrupted) = (self.locks.get(), self.interrupted.get());
             let found = on(here, || self.timer(id).start(window, hint, options));
