@@ -1,6 +1,6 @@
 //! Floors: which modules of a crate a module may use. No files may use each other in a circle.
 //!
-//! Each module of a crate has a floor. [`CRATES`] lists the floors from the bottom up, and a module
+//! Each module of a crate has a floor. `floors.toml` lists them from the bottom up, and a module
 //! may use only modules of lower floors. Each path such as `crate::bases::start` or `super::start`
 //! counts as a use, in a `use` declaration or anywhere else in code, except in the tests of a file.
 //!
@@ -14,172 +14,36 @@
 use crate::source::{SourceFile, find_words, is_word};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A crate, or a folder of one (`crate::folder`), and its floors from the bottom up: the modules of
+/// By crate, or folder of one (`crate::folder`): its floors from the bottom up, and the modules of
 /// each, which do not use each other.
-pub type Floors = (&'static str, &'static [&'static str]);
+pub type Floors = BTreeMap<String, Vec<String>>;
 
 /// The floors of every crate with more than a few files.
-pub const CRATES: &[Floors] = &[
-    (
-        "tickless-core",
-        &[
-            "word time invariant",
-            "clock bandwidth rearm periodic phase histogram",
-            "platform",
-            "state",
-            "link",
-            "queues",
-            "local bases",
-            "owned",
-        ],
-    ),
-    ("tickless-core::clock", &["counter", "slope", "segment", "discipline line combined"]),
-    ("tickless-core::bandwidth", &["counts period", "settings", "permits", "group"]),
-    (
-        "tickless::platform",
-        &[
-            "bias chance clock_error coop driver locked relax runtime thread_word time_base wait",
-            "try_lock wakeup",
-            "cpu fork system_clock membarrier",
-            "counter lock manual_clock per_process portable thread",
-            "comparison expirer worker",
-            "clock",
-            "device",
-            "host watch watcher program_clocks",
-        ],
-    ),
-    (
-        "tickless",
-        &[
-            "events platform",
-            "timer",
-            "methods timers",
-            "stats guarded time timeout hrtimer event_loop",
-            "periodic clock_timer",
-            "embed slots builder clock",
-            "process virtual_time",
-            "tokio_runtime",
-            "bandwidth future policy",
-            "tokio_time callback driver local book",
-        ],
-    ),
-    (
-        "tickless-warp",
-        &[
-            "line report error timeout",
-            "options filter deadlines",
-            "sys unsupported",
-            "page thread",
-            "tree",
-            "disk ends",
-            "asleep",
-            "look",
-            "engine",
-        ],
-    ),
-    (
-        "tickless-warp::engine",
-        &[
-            "clock",
-            "timer",
-            "state",
-            "answers install log outside sockets timers waits",
-            "effects stops untraced",
-            "run",
-        ],
-    ),
-    (
-        "tickless-capi",
-        &[
-            "annotate status",
-            "object sized",
-            "one_thread options storage",
-            "timers",
-            "event_loop fired stats virtual_time",
-            "timer",
-            "clock_timer local periodic",
-            "fixed local_batches",
-            "bandwidth labels timer_batches",
-            "version",
-        ],
-    ),
-    (
-        "tickless-conformance",
-        &["fault timers", "history judge measure", "checks play", "shrink source", "report"],
-    ),
-    (
-        "tickless-machine",
-        &[
-            "counter_clock fiber ps random topology",
-            "cost order",
-            "coherence spec",
-            "cpu_state machines size",
-            "fault",
-            "machine_state",
-            "act engine power",
-            "cpu device",
-            "irq",
-            "platform",
-            "os shared_clock validate",
-        ],
-    ),
-    ("tickless-trace", &["cgroup hash parallel", "read", "late record replay", "quota"]),
-    (
-        "tickless-lab",
-        &[
-            "effort error input interrupt output progress text",
-            "measure",
-            "latency machines",
-            "doctor",
-            "studies",
-            "report validate",
-        ],
-    ),
-    ("tickless-fleet", &["clock", "campaign", "row", "project", "perform", "fleet sweep"]),
-    ("tickless-top", &["error snapshot", "ebpf table"]),
-    (
-        "tickless-cli",
-        &[
-            "choice command date duration progress selection",
-            "output record traces",
-            "bars compare doctor fleet late manual project quota replay sweep top warp",
-            "latency study",
-            "machines report",
-            "cli",
-        ],
-    ),
-    (
-        "bench",
-        &[
-            "affinity effort random",
-            "sample",
-            "latency",
-            "peers web",
-            "machine report",
-            "cases",
-            "targets",
-        ],
-    ),
-    ("python", &["errors", "machine table wait", "calls campaign fleet"]),
-];
+pub fn listed() -> Floors {
+    read(include_str!("floors.toml"))
+}
+
+fn read(text: &str) -> Floors {
+    toml::from_str(text).expect("a list of floors for each crate")
+}
 
 /// Finds paths in the listed crates that lead to a module which is not on a lower floor, and files
 /// that use each other in a circle.
-pub fn arrows(files: &[SourceFile], crates: &[Floors]) -> Vec<String> {
-    crates.iter().flat_map(|floors| House::new(files, *floors).breaches()).collect()
+pub fn arrows(files: &[SourceFile], crates: &Floors) -> Vec<String> {
+    crates.iter().flat_map(|(part, floors)| House::new(files, part, floors).breaches()).collect()
 }
 
 /// Finds crates of several files that have no floors.
-pub fn without_floors(files: &[SourceFile], crates: &[Floors]) -> Vec<String> {
+pub fn without_floors(files: &[SourceFile], crates: &Floors) -> Vec<String> {
     let mut sources: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
     for file in files {
         if let Some((name, _)) = file.library() {
             sources.entry(name).or_default().push(file);
         }
     }
-    sources.retain(|name, files| files.len() > 2 && crates.iter().all(|(of, _)| of != name));
+    sources.retain(|name, files| files.len() > 2 && !crates.contains_key(*name));
     let breach = |(name, files): (_, Vec<&SourceFile>)| {
-        files[0].breach(1, &format!("the crate {name} has no floors"), "list them in floors.rs")
+        files[0].breach(1, &format!("the crate {name} has no floors"), "list them in floors.toml")
     };
     sources.into_iter().map(breach).collect()
 }
@@ -192,15 +56,15 @@ struct Unit<'a> {
 /// A crate's units, by module path.
 struct House<'a> {
     /// The folder of the crate whose modules have floors; empty for the crate's root.
-    folder: Vec<&'static str>,
-    floors: &'static [&'static str],
+    folder: Vec<&'a str>,
+    floors: &'a [String],
     units: BTreeMap<Vec<&'a str>, Unit<'a>>,
     /// Every file of the crate, and the path of its unit.
     files: Vec<(&'a SourceFile, Vec<&'a str>)>,
 }
 
 impl<'a> House<'a> {
-    fn new(files: &'a [SourceFile], (part, floors): Floors) -> House<'a> {
+    fn new(files: &'a [SourceFile], part: &'a str, floors: &'a [String]) -> House<'a> {
         let mut folder: Vec<&str> = part.split("::").collect();
         let name = folder.remove(0);
         let mut house = House { folder, floors, units: BTreeMap::new(), files: Vec::new() };
@@ -241,7 +105,7 @@ impl<'a> House<'a> {
             }
             if self.is_inside(unit) && self.floor(unit).is_none() {
                 let what = format!("`{}` is on no floor", unit.join("::"));
-                breaches.push(file.breach(1, &what, "give it one in floors.rs"));
+                breaches.push(file.breach(1, &what, "give it one in floors.toml"));
             }
             for (line, path) in named(file) {
                 let target = self.resolve(&path);
@@ -379,11 +243,11 @@ fn tree<'a>(text: &'a str, base: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> u
     }
 }
 
-const FLOORS: &[Floors] = &[("a", &["low", "mid beside", "room"])];
+const FLOORS: &str = r#"a = ["low", "mid beside", "room"]"#;
 
 /// Returns the breaches in a crate that consists of these files: their lines and what is wrong,
 /// without the text after `;`, which states what to do.
-fn found(floors: &[Floors], files: &[(&str, &str)]) -> Vec<String> {
+fn found(floors: &str, files: &[(&str, &str)]) -> Vec<String> {
     let root = ("lib.rs", "mod low; mod mid; mod beside; mod room; pub use room::two::B;");
     let source =
         |(path, text): &(&str, &str)| SourceFile::new(&format!("timers/a/src/{path}"), text);
@@ -392,7 +256,7 @@ fn found(floors: &[Floors], files: &[(&str, &str)]) -> Vec<String> {
         let (place, _) = breach.split_once(';').unwrap();
         place.trim_start_matches("timers/a/src/").to_string()
     };
-    arrows(&files, floors).iter().map(place).collect()
+    arrows(&files, &read(floors)).iter().map(place).collect()
 }
 
 const NONE: [String; 0] = [];
@@ -414,10 +278,10 @@ fn arrows_that_lead_down_are_fine() {
 #[test]
 fn crates_without_floors_are_found() {
     let files = ["lib", "b", "c"].map(|name| SourceFile::new(&format!("lab/x/src/{name}.rs"), ""));
-    let found = without_floors(&files, FLOORS);
-    assert_eq!(found, ["lab/x/src/lib.rs:1: the crate x has no floors; list them in floors.rs"]);
-    assert_eq!(without_floors(&files[1..], FLOORS), NONE);
-    assert_eq!(without_floors(&files, &[("x", &[])]), NONE);
+    let found = without_floors(&files, &read(FLOORS));
+    assert_eq!(found, ["lab/x/src/lib.rs:1: the crate x has no floors; list them in floors.toml"]);
+    assert_eq!(without_floors(&files[1..], &read(FLOORS)), NONE);
+    assert_eq!(without_floors(&files, &read("x = []")), NONE);
 }
 
 #[test]
@@ -443,7 +307,7 @@ fn arrows_that_lead_up_are_found() {
 
 #[test]
 fn floors_inside_a_folder_are_checked() {
-    let inside: &[Floors] = &[("a::room", &["one", "two"])];
+    let inside = r#""a::room" = ["one", "two"]"#;
     let front = "mod one; mod two;";
     for (one, two, wanted) in [
         // A path that leads out of the folder is judged by the crate's floors, not by the folder's.
