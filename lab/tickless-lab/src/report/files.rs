@@ -45,39 +45,6 @@ impl Files {
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("tickless-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        path
-    }
-
-    #[test]
-    fn both_files_are_written_and_nothing_else() {
-        let out = folder("files");
-        let files = Files::at(&out.join("deeper"));
-        files.prepare().unwrap();
-        files.write("page", "json").unwrap();
-        files.write("page again", "json").unwrap();
-        let names = fs::read_dir(out.join("deeper")).unwrap().flatten();
-        let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
-        names.sort();
-        assert_eq!(names, ["report.html", "report.json"]);
-        assert_eq!(fs::read_to_string(&files.page).unwrap(), "page again");
-        fs::remove_dir_all(out).unwrap();
-    }
-
-    #[test]
-    fn what_cannot_be_written_is_said_at_once() {
-        let out = folder("refused");
-        fs::create_dir_all(out.join("report.html")).unwrap();
-        let files = Files::at(&out);
-        assert!(files.prepare().is_err());
-        assert!(files.write("page", "json").is_err());
-        let left: Vec<_> = fs::read_dir(&out).unwrap().flatten().map(|e| e.file_name()).collect();
-        assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
-        fs::remove_dir_all(out).unwrap();
-    }
-
     #[test]
     fn a_page_may_be_named() {
         let files = Files::at(Path::new("a/b.html"));

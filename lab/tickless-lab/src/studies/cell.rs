@@ -330,14 +330,6 @@ mod tests {
         assert_eq!(json, "[2.0,null]");
     }
 
-    #[test]
-    fn within_compares_the_value_with_the_band() {
-        let cell = Cell::live("a", "ns", 3.0);
-        assert_eq!((cell.inside, cell.band), (None, None));
-        assert_eq!(cell.clone().within(Band::at_most(3.0)).inside, Some(true));
-        assert_eq!(cell.within(Band::at_most(2.9)).inside, Some(false));
-    }
-
     fn cell(value: f64) -> Cell {
         Cell::predicted("a", "us", value)
     }
@@ -381,16 +373,5 @@ mod tests {
         assert_eq!(implied.null_model, Some(128.0));
         let predicted = cell(130.0).claims(claim).beside_formula(120.0);
         assert_eq!((predicted.role, predicted.inside), (Role::Predicted, Some(true)));
-    }
-
-    #[test]
-    fn json_has_the_keys_that_readers_know() {
-        let claim = Claim::change(100.0, 130.0, Band::between(20.0, 40.0)).published(30.0, 35.0);
-        let json = serde_json::to_value(cell(130.0).claims(claim)).unwrap();
-        for key in ["null_model", "effect", "published_effect", "score"] {
-            assert!(json[key].is_number(), "{key}");
-        }
-        assert_eq!(json["effect_unit"], "%");
-        assert_eq!(serde_json::to_value(Role::Implied).unwrap(), "implied");
     }
 }

@@ -208,19 +208,4 @@ mod tests {
         assert_eq!(later.refill_ms, 79e-6);
         assert!(folded(&[], [0, 0]).runs.iter().all(|&share| share == 0.0));
     }
-
-    #[test]
-    fn json_has_the_form_beside_the_name() {
-        let mut tally = Tally::default();
-        tally.record(
-            tickless::time::Instant::from_nanos(3_000),
-            tickless::time::Instant::from_nanos(0),
-        );
-        let plot = Plot::of_lateness("late", "Late", &[("before", Side::Before, &tally)]);
-        let json = serde_json::to_value(&plot).unwrap();
-        assert_eq!((&json["id"], &json["form"]), (&"late".into(), &"histogram".into()));
-        let counts = json["ways"][0]["counts"].as_array().unwrap();
-        assert_eq!(counts.len(), json["ends"].as_array().unwrap().len() + 1);
-        assert_eq!(counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>(), 1);
-    }
 }

@@ -105,16 +105,6 @@ fn broken_mechanisms_lose_their_ticks() {
     check("phase", cells(phase::SIDES), &[cells(phase::SIDES.broken())], &expected);
 }
 
-#[test]
-fn cancel_can_be_repeated() {
-    let big = spec("itanium2-32p");
-    let case = Case { calls: 100, ..Case::new(Scan::AllBases) };
-    let [one, again, other] =
-        [7, 7, 8].map(|seed| cancel::cycles(&big, case, seed).unwrap().to_bits());
-    assert_eq!(one, again);
-    assert_ne!(one, other);
-}
-
 /// If each CPU reads the device itself, there is a device read for each clock read.
 #[test]
 fn device_reads_are_divided_by_clock_reads() {

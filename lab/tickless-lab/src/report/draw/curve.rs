@@ -152,7 +152,6 @@ fn trimmed(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::plot::Side;
 
     #[test]
     fn labels_are_short() {
@@ -170,16 +169,5 @@ mod tests {
         assert_eq!(powers(&(1.5..700.0), 9), [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0]);
         assert_eq!(powers(&(0.05..700.0), 9), [0.1, 1.0, 10.0, 100.0]);
         assert_eq!(powers(&(23.0..45.0), 9), [30.0, 40.0]);
-    }
-
-    #[test]
-    fn axes_hold_everything() {
-        let mut line = Series::new("a", Side::Before, vec![[10.0, 3.0]]);
-        line.published = vec![[20.0, 50.0]];
-        let curves = [(World::Sim, &line)];
-        assert_eq!(extent(&curves, 0, Scale::Linear).start, 0.0);
-        assert!(extent(&curves, 1, Scale::Linear).contains(&50.0));
-        let log = extent(&curves, 1, Scale::Log);
-        assert!(log.start > 0.0 && log.contains(&3.0) && log.contains(&50.0));
     }
 }
