@@ -28,7 +28,6 @@ fn fit() -> Result<()> {
         ("ivybridge-ex-16s", clock::model::refit(&ivybridge, &haswell)?),
         ("x5675-2s", rearm::model::refit(&spec("x5675-2s")?)?),
         ("power10-core", phase::model::refit(&spec("power10-core")?)?),
-        ("power10-8c", phase::model::refit(&spec("power10-8c")?)?),
         ("power10-later", phase::model::refit_second_source(&spec("power10-later")?)?),
     ];
     for (machine, fitted) in fitted {

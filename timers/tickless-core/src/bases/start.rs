@@ -255,10 +255,8 @@ impl<P: Platform> Bases<P> {
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
         // Check only in these cases, because the check reads one word for each runner (the handler
-        // and the expiry threads). A first start (`is_migrating`) does not need the check. It makes
-        // the check because the instruction costs of the simulated machine were calibrated with it.
-        let checks_running =
-            !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
+        // and the expiry threads).
+        let checks_running = !is_target || changes_runner || life.is_being_cancelled();
         let is_running =
             checks_running && self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
         let keeps = options.pending == IfPending::Reduce
