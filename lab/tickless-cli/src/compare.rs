@@ -2,6 +2,7 @@
 
 mod change;
 mod others;
+mod rank;
 mod results;
 
 use self::change::{Change, Comparison, Verdict, compare};
@@ -10,16 +11,16 @@ use crate::command::{Command, Exit, Failure, complain};
 use crate::output::{self, Format, paragraph, print, write_csv};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use tickless_lab::text::figure;
+use tickless_lab::text::grouped;
 
 /// Show what moved between two results, beside both spreads
 ///
 /// Takes two report.json, the JSON output of study, latency or replay, or the histograms of
-/// cyclictest (--json, -h) or of rtla timerlat hist. A figure moved
-/// if its two values are farther apart than both spreads, from the least to the greatest
-/// repetition, are wide together. Simulated figures and counts of a replay have no spread: any
-/// difference is a move. What was measured fewer than four times is not judged. Figures are
-/// costs: times, and counts of work.
+/// cyclictest (--json, -h) or of rtla timerlat hist. Two results of latency are compared turn by
+/// turn, by a rank test that one disturbed turn does not deceive. Other figures moved if their two
+/// values are farther apart than both spreads, from the least to the greatest repetition, are wide
+/// together. Simulated figures and counts of a replay have no spread: any difference is a move.
+/// What was measured too few times is not judged. Figures are costs: times, and counts of work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless compare before/report.json after/report.json\n  \
@@ -58,10 +59,22 @@ impl Command for CompareArgs {
                 a.kind, b.kind
             )));
         }
+        if let (Some(of_a), Some(of_b)) = (a.turn_intervals, b.turn_intervals)
+            && of_a.abs_diff(of_b) * 10 > of_a
+        {
+            return Err(Failure::new(format_args!(
+                "turns of {of_a} and of {of_b} intervals have different extremes without any \
+                 change. Measure both for the same time (-D, -i, -l)"
+            )));
+        }
         let names = [&self.a, &self.b].map(|path| path.display().to_string());
         let mut comparison = compare([&names[0], &names[1]], &a, &b);
         comparison.shows_all = self.all;
         print(&comparison, self.format)?;
+        let is_unknown = |change: &Change| change.verdict == Verdict::Unknown;
+        if self.fail_above.is_some() && comparison.changes.iter().all(is_unknown) {
+            return Err(Failure::new("--fail-above: nothing could be judged. See the notes"));
+        }
         let is_worse =
             |change: &&Change| self.fail_above.is_some_and(|percent| change.is_worse_by(percent));
         let worse = comparison.changes.iter().filter(is_worse);
@@ -75,50 +88,63 @@ impl Command for CompareArgs {
 
 impl output::Results for Comparison {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Comparison { kind, a, b, changes, only_in_a, only_in_b, shows_all } = self;
-        let is_moved = |change: &&Change| change.is_moved();
-        for change in changes.iter().filter(|change| *shows_all || is_moved(change)) {
-            let [a, b] = [&change.a, &change.b].map(|of| match of.low == of.high {
-                true => figure(of.value),
-                false => {
-                    format!("{} ({}..{})", figure(of.value), figure(of.low), figure(of.high))
-                }
+        let Comparison { kind, a, b, changes, only_in_a, only_in_b, notes, shows_all } = self;
+        let header = format!(
+            "{kind} of {a} and {b}: what moved, the median of the first -> of the second, in \
+             brackets from the least to the greatest turn or repetition"
+        );
+        paragraph(out, "", &header)?;
+        writeln!(out)?;
+        for change in changes.iter().filter(|change| *shows_all || change.is_moved()) {
+            let (scale, unit) = match change.unit.as_str() {
+                "ns" => (1e3, "us"),
+                unit => (1.0, unit),
+            };
+            let [a, b] = [&change.a, &change.b].map(|of| {
+                let [value, low, high] =
+                    [of.value, of.low, of.high].map(|value| grouped(value / scale));
+                if low == high { value } else { format!("{value} ({low}..{high})") }
             });
             writeln!(out, "{}", change.figure)?;
-            let text = format!("{}: {a} -> {b} {}", moved(change), change.unit);
-            paragraph(out, "    ", &text)?;
+            paragraph(out, "    ", &format!("{}: {a} -> {b} {unit}", moved(change)))?;
         }
         for (of, only) in [(a, only_in_a), (b, only_in_b)] {
             if !only.is_empty() {
                 paragraph(out, "", &format!("only in {of}: {}", only.join(", ")))?;
             }
         }
+        notes.iter().try_for_each(|note| paragraph(out, "", note))?;
         let count = |verdict| changes.iter().filter(|change| change.verdict == verdict).count();
         let [grew, shrank, same, unknown] =
             [Verdict::Grew, Verdict::Shrank, Verdict::Same, Verdict::Unknown].map(count);
         let text = format!(
-            "{kind} of {a} (a) and {b} (b): {grew} figures grew, {shrank} shrank, {same} did not \
-             move; {unknown} differ, but were measured too few times to tell"
+            "{grew} figures grew, {shrank} shrank, {same} are equal or not distinguishable, \
+             {unknown} were measured too few times to judge"
         );
         paragraph(out, "", &text)
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let header = "figure,unit,a,a_low,a_high,b,b_low,b_high,percent,verdict";
+        let header = "figure,unit,a,a_low,a_high,b,b_low,b_high,percent,verdict,by_chance";
         let row = |change: &Change| {
-            let Change { figure, unit, a, b, percent, verdict } = change.clone();
+            let Change { figure, unit, a, b, percent, by_chance, verdict } = change.clone();
             let (a, b) = ((a.value, a.low, a.high), (b.value, b.low, b.high));
-            (figure, unit, a, b, percent, verdict)
+            (figure, unit, a, b, percent, verdict, by_chance)
         };
         write_csv(header, self.changes.iter().map(row), out)
     }
 }
 
-/// Describes how much a figure changed, in brackets if the change does not count.
+/// Describes how much a figure changed, and whether that is more than chance.
 fn moved(change: &Change) -> String {
     let by = match change.percent {
         Some(percent) => format!("{percent:+.1} %"),
         None => "from 0".to_string(),
     };
-    if change.is_moved() { by } else { format!("({by})") }
+    match change.verdict {
+        Verdict::Grew | Verdict::Shrank => format!("moved by {by}"),
+        Verdict::Same if change.percent == Some(0.0) => "equal".to_string(),
+        Verdict::Same => format!("not distinguishable ({by})"),
+        Verdict::Unknown => format!("not judged ({by})"),
+    }
 }

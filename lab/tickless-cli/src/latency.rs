@@ -220,7 +220,7 @@ impl LatencyArgs {
     /// Plans the measurement, in which all ways to sleep take turns. Returns the plan of one turn,
     /// and the number of turns.
     fn plan(&self, stop: Arc<AtomicBool>) -> (Plan, usize) {
-        const TURNS_MAX: u32 = 10;
+        const TURNS_MAX: u32 = 20;
         const DEFAULT: Duration = Duration::from_secs(10);
         let duration = match (self.duration, self.loops) {
             (None, None) => Some(DEFAULT),

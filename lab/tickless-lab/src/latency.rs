@@ -11,11 +11,11 @@ mod row;
 mod tally;
 
 pub use plan::{Break, Plan, Sample};
-pub use row::{Buckets, Row, Spreads};
+pub use row::{Buckets, Figures, Row, Spreads};
 pub use tally::{Bins, Slice, Tally};
 
 use crate::error::LabError;
-use crate::measure::interleave;
+use crate::measure::{interleave, other_threads};
 use crate::progress::Progress;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +87,13 @@ pub fn measure(
     progress: &dyn Progress,
 ) -> Result<Vec<Slice>, LabError> {
     let slices = interleave("sleeping", sleepers.len(), turns, progress, |sleeper| {
-        if plan.is_stopped() { Ok(Slice::default()) } else { sleepers[sleeper].measure(plan) }
+        if plan.is_stopped() {
+            return Ok::<_, LabError>(Slice::default());
+        }
+        let before = other_threads();
+        let slice = sleepers[sleeper].measure(plan)?;
+        let others = [before, other_threads()].into_iter().flatten().collect();
+        Ok(Slice { others, ..slice })
     })?;
     Ok(slices.into_iter().map(Slice::sum).collect())
 }

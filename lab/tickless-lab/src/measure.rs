@@ -26,7 +26,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 pub use cold::Evictor;
-pub use here::{IDLE, busy_percent, cpu_times, cpus, disturbance, machine, processor};
+pub use here::{
+    IDLE, busy_percent, cpu_times, cpus, disturbance, machine, other_threads, processor,
+};
 pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, on_cpus, sleep_with_slack, stay_on, stay_within, wait};
 pub use usage::{ThreadUsage, Threads, Usage, timed, times_lost};

@@ -7,9 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use tickless_lab::measure::Spread;
 
 /// A figure: the median, the smallest and the greatest value. All are equal after one measurement.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Figure {
     pub(super) value: f64,
     pub(super) low: f64,
@@ -19,6 +20,9 @@ pub(super) struct Figure {
     /// repetitions.
     #[serde(skip)]
     pub(super) is_certain: bool,
+    /// The values of all turns, if they are known.
+    #[serde(skip)]
+    pub(super) turns: Vec<f64>,
 }
 
 /// With fewer repetitions, the spread of a figure says too little. If two groups of four values
@@ -27,11 +31,16 @@ const REPETITIONS_MIN: u64 = 4;
 
 impl Figure {
     pub(super) fn exact(value: f64) -> Figure {
-        Figure { value, low: value, high: value, is_certain: true }
+        Figure { value, low: value, high: value, is_certain: true, turns: Vec::new() }
     }
 
     pub(super) fn once(value: f64) -> Figure {
         Figure { is_certain: false, ..Figure::exact(value) }
+    }
+
+    fn of_turns(turns: Vec<f64>) -> Figure {
+        let Spread { median: value, low, high, .. } = Spread::of(turns.iter().copied());
+        Figure { value, low, high, is_certain: true, turns }
     }
 }
 
@@ -39,6 +48,10 @@ impl Figure {
 pub(super) struct Results {
     pub(super) kind: &'static str,
     pub(super) figures: BTreeMap<String, (String, Figure)>,
+    /// How many intervals the longest turn of the first sleeper has.
+    pub(super) turn_intervals: Option<u64>,
+    /// How many threads of others ran or waited for a CPU, on average.
+    pub(super) other_threads: Option<f64>,
 }
 
 impl Results {
@@ -78,12 +91,16 @@ impl Results {
         } else {
             ("cyclictest", others::cyclictest_json(document)?)
         };
-        Some(Results::new(kind, found))
+        let intervals = |turn: &Value| Some(turn["samples"].as_u64()? + turn["missed"].as_u64()?);
+        let turn_intervals = elements(&document[0]["by_turn"]).filter_map(intervals).max();
+        let others = elements(document).filter_map(|it| it["other_threads"].as_f64());
+        let other_threads = Some(Spread::of(others).median).filter(|it| it.is_finite());
+        Some(Results { turn_intervals, other_threads, ..Results::new(kind, found) })
     }
 
     fn new(kind: &'static str, found: Found) -> Results {
         let figures = found.into_iter().map(|(name, unit, figure)| (name, (unit, figure)));
-        Results { kind, figures: figures.collect() }
+        Results { kind, figures: figures.collect(), turn_intervals: None, other_threads: None }
     }
 }
 
@@ -118,13 +135,14 @@ fn study(result: &Value, prefix: &str) -> Found {
         let repetitions = cell["repetitions"].as_u64();
         let is_repeated = repetitions.map_or(low < high, |count| count >= REPETITIONS_MIN);
         let is_certain = is_repeated || cell["role"] != "live";
-        Some((name, text(cell, "unit"), Figure { value, low, high, is_certain }))
+        let figure = Figure { low, high, is_certain, ..Figure::exact(value) };
+        Some((name, text(cell, "unit"), figure))
     };
     elements(&result["cells"]).filter_map(cell).collect()
 }
 
-/// Returns the figures of `latency`: the lateness of each measured way to sleep. Its average and
-/// its quantiles have the spread of the turns; the extremes and the counts were measured once.
+/// Returns the figures of `latency`, each with the values of its turns. Of results of earlier
+/// versions, only the average and the quantiles have a spread of turns.
 fn latency(document: &Value) -> Found {
     const FIGURES: [(&str, &str); 8] = [
         ("min", "ns"),
@@ -139,12 +157,15 @@ fn latency(document: &Value) -> Found {
     let of = |sleeper: &Value| -> Found {
         let name = text(sleeper, "sleeper");
         let figure = |(key, unit): (&str, &str)| {
+            let turns = elements(&sleeper["by_turn"]);
+            let turns: Vec<f64> = turns.filter_map(|turn| turn[key].as_f64()).collect();
             let value = sleeper[key].as_f64()?;
             let end = |end: usize| sleeper["spread"][key][end].as_f64();
             let figure = match (end(0), end(1)) {
+                _ if !turns.is_empty() => Figure::of_turns(turns),
                 (Some(low), Some(high)) => {
                     let is_certain = sleeper["turns"].as_u64() >= Some(REPETITIONS_MIN);
-                    Figure { value, low, high, is_certain }
+                    Figure { low, high, is_certain, ..Figure::exact(value) }
                 }
                 _ => Figure::once(value),
             };

@@ -3,7 +3,7 @@
 use crate::duration::parse_with_unit;
 use std::fmt;
 use std::time::Duration;
-use tickless_lab::latency::{Row, Sleeper};
+use tickless_lab::latency::{Figures, Row, Sleeper};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
@@ -13,15 +13,15 @@ pub struct Limit {
 }
 
 /// The name of a figure, and a function that reads it, in ns; `None` if the sleeper never woke.
-type Figure = (&'static str, fn(&Row) -> Option<f64>);
+type Figure = (&'static str, fn(&Figures) -> Option<f64>);
 
 const FIGURES: [Figure; 6] = [
-    ("min", |row| row.min.map(|ns| ns as f64)),
-    ("avg", |row| row.avg),
-    ("p50", |row| row.p50.map(|ns| ns as f64)),
-    ("p99", |row| row.p99.map(|ns| ns as f64)),
-    ("p999", |row| row.p999.map(|ns| ns as f64)),
-    ("max", |row| row.max.map(|ns| ns as f64)),
+    ("min", |it| it.min.map(|ns| ns as f64)),
+    ("avg", |it| it.avg),
+    ("p50", |it| it.p50.map(|ns| ns as f64)),
+    ("p99", |it| it.p99.map(|ns| ns as f64)),
+    ("p999", |it| it.p999.map(|ns| ns as f64)),
+    ("max", |it| it.max.map(|ns| ns as f64)),
 ];
 
 impl Limit {
@@ -53,7 +53,7 @@ impl Limit {
             let name = self.sleeper.map_or("", Sleeper::name);
             return Some(format!("{name} has a limit and was not measured; add --sleeper {name}"));
         }
-        let row = rows.find(|row| (self.figure.1)(row).is_none())?;
+        let row = rows.find(|row| (self.figure.1)(&row.figures).is_none())?;
         Some(format!(
             "{}: {self} us, and it never woke; measure for longer (-D) or more often (-i)",
             row.sleeper
@@ -65,7 +65,7 @@ impl Limit {
     }
 
     pub fn exceeded(&self, row: &Row) -> Option<String> {
-        let ns = (self.figure.1)(row).filter(|_| self.is_for(row))?;
+        let ns = (self.figure.1)(&row.figures).filter(|_| self.is_for(row))?;
         let most = self.at_most.as_nanos() as f64;
         (ns > most).then(|| {
             let us = |ns: f64| ns / 1e3;

@@ -26,25 +26,26 @@ impl Results for Latency {
             ["", "min", "avg", "p50", "p99", "p99.9", "max", "samples", "wakes/s", "CPU %"];
         let mut table = bare(&header, 1);
         for Measured { row, .. } in results {
+            let figures = row.figures;
             let us =
                 |ns: Option<u64>| ns.map_or_else(|| "-".to_string(), |ns| figure(ns as f64 / 1e3));
             table.add_row([
                 row.sleeper.to_string(),
-                us(row.min),
-                row.avg.map_or_else(|| "-".to_string(), |ns| figure(ns / 1e3)),
-                us(row.p50),
-                us(row.p99),
-                us(row.p999),
-                us(row.max),
-                row.samples.to_string(),
+                us(figures.min),
+                figures.avg.map_or_else(|| "-".to_string(), |ns| figure(ns / 1e3)),
+                us(figures.p50),
+                us(figures.p99),
+                us(figures.p999),
+                us(figures.max),
+                figures.samples.to_string(),
                 figure(row.wakeups_per_s),
-                figure(row.cpu_percent),
+                figure(figures.cpu_percent),
             ]);
         }
         write_table(&table, out)?;
         let rows = results.iter().map(|one| &one.row);
-        for row in rows.filter(|row| row.missed + row.early > 0) {
-            let Row { sleeper, missed, early, .. } = row;
+        for row in rows.filter(|row| row.figures.missed + row.early > 0) {
+            let (Row { sleeper, early, .. }, missed) = (row, row.figures.missed);
             writeln!(out, "{sleeper}: {missed} intervals missed, {early} wakeups early")?;
         }
         results.iter().try_for_each(|one| match &one.broken {
@@ -57,9 +58,10 @@ impl Results for Latency {
         let header = "sleeper,min,avg,p50,p99,p999,max,samples,wakeups_per_s,cpu_percent,early,\
             missed,threads,interval_us,priority";
         let rows = self.results.iter().map(|Measured { row, .. }| {
+            let of = row.figures;
             (
-                (row.sleeper, row.min, row.avg, row.p50, row.p99, row.p999, row.max),
-                (row.samples, row.wakeups_per_s, row.cpu_percent, row.early, row.missed),
+                (row.sleeper, of.min, of.avg, of.p50, of.p99, of.p999, of.max),
+                (of.samples, row.wakeups_per_s, of.cpu_percent, row.early, of.missed),
                 (row.threads, row.interval_us, row.priority),
             )
         });

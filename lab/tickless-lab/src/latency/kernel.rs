@@ -61,7 +61,7 @@ fn sleepers<S: FnMut(Instant) -> Result<(), Errno>>(
         });
         let mut tally = Tally::default();
         tallies?.iter().for_each(|one| tally.add(one));
-        Ok(Slice { tally, usage, turns: Vec::new() })
+        Ok(Slice { tally, usage, ..Slice::default() })
     })
 }
 

@@ -59,7 +59,7 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, LabError
         Some(sum)
     });
     let tally = tally.ok_or(LabError::Thread { what: "that drives timers" })?;
-    Ok(Slice { tally, usage, turns: Vec::new() })
+    Ok(Slice { tally, usage, ..Slice::default() })
 }
 
 /// Returns a periodic timer's callback, which tallies its lateness and sends the tally at the end.

@@ -29,13 +29,8 @@ impl Default for Tally {
 impl fmt::Debug for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tally { lateness, early, missed, .. } = self;
-        f.debug_struct("Tally")
-            .field("wakeups", &lateness.len())
-            .field("p50_ns", &lateness.value_at_quantile(0.5))
-            .field("max_ns", &lateness.max())
-            .field("early", early)
-            .field("missed", missed)
-            .finish()
+        let (all, p50, max) = (lateness.len(), lateness.value_at_quantile(0.5), lateness.max());
+        write!(f, "{all} wakeups, p50 {p50} ns, max {max} ns, {early} early, {missed} missed")
     }
 }
 
@@ -65,19 +60,21 @@ impl Tally {
 pub struct Slice {
     pub tally: Tally,
     pub usage: Usage,
-    /// The tally of each turn, if the measurement had several turns.
-    pub turns: Vec<Tally>,
+    /// How many threads of others ran or waited for a CPU, as each turn began and as it ended.
+    pub others: Vec<u64>,
+    /// Each turn, if this is the sum of several.
+    pub turns: Vec<Slice>,
 }
 
 impl Slice {
     pub fn sum(slices: Vec<Slice>) -> Slice {
         let mut sum = Slice::default();
-        for Slice { tally, usage, .. } in slices {
-            sum.tally.add(&tally);
-            sum.usage = sum.usage.plus(usage);
-            sum.turns.push(tally);
+        for slice in &slices {
+            sum.tally.add(&slice.tally);
+            sum.usage = sum.usage.plus(slice.usage);
+            sum.others.extend(&slice.others);
         }
-        sum
+        Slice { turns: slices, ..sum }
     }
 }
 

@@ -45,6 +45,14 @@ pub fn disturbance() -> Option<String> {
     })
 }
 
+/// Returns how many threads run or wait for a CPU now, without the calling one; `None` if the
+/// kernel does not tell.
+pub fn other_threads() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let line = stat.lines().find_map(|line| line.strip_prefix("procs_running "))?;
+    line.trim().parse::<u64>().ok().map(|running| running.saturating_sub(1))
+}
+
 /// Measures for `span` which part of all CPUs' time is used, in percent. The calling thread sleeps,
 /// so the used time is that of other programs, of interrupts, and of the hypervisor. `None` if the
 /// kernel does not count CPU time.
