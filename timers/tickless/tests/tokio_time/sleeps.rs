@@ -7,24 +7,6 @@ use std::pin::{Pin, pin};
 use std::task::Waker;
 use std::time::Duration;
 
-pub async fn sleep_until_and_reset() -> Vec<Duration> {
-    let begin = Instant::now();
-    let mut sleep = pin!(time::sleep_until(begin + HOUR));
-    assert_eq!(sleep.deadline(), begin + HOUR);
-    assert!(!sleep.is_elapsed());
-    sleep.as_mut().await;
-    assert!(sleep.is_elapsed());
-    let first = begin.elapsed();
-    sleep.as_mut().reset(begin + 3 * HOUR);
-    assert!(!sleep.is_elapsed());
-    sleep.as_mut().await;
-    let second = begin.elapsed();
-    // A deadline that has passed is ready immediately.
-    sleep.as_mut().reset(begin);
-    sleep.await;
-    vec![first, second, begin.elapsed()]
-}
-
 /// Whether a sleep is ready, and how often its task was woken, after each of these steps.
 async fn stepped(mut sleep: Pin<&mut time::Sleep>, steps_us: &[u64]) -> Vec<(bool, u64)> {
     let (woken, waker) = woken();
@@ -48,18 +30,23 @@ pub async fn small_advances() -> Vec<(bool, u64)> {
 pub async fn resets_around_the_deadline() -> Vec<(bool, u64)> {
     let begin = Instant::now();
     let mut sleep = pin!(time::sleep_until(begin + ms(100)));
+    assert_eq!((sleep.deadline(), sleep.is_elapsed()), (begin + ms(100), false));
     let mut seen = stepped(sleep.as_mut(), &[50_000]).await;
     sleep.as_mut().reset(begin + ms(110));
     seen.extend(stepped(sleep.as_mut(), &[55_000, 6_000]).await);
+    assert!(sleep.is_elapsed());
     sleep.as_mut().reset(begin + ms(250));
+    assert!(!sleep.is_elapsed());
     seen.extend(stepped(sleep.as_mut(), &[5_000]).await);
     sleep.as_mut().reset(begin + ms(200));
     seen.extend(stepped(sleep.as_mut(), &[50_000, 50_000]).await);
     sleep.as_mut().reset(begin + 10 * HOUR);
     drop(stepped(sleep.as_mut(), &[]).await);
     sleep.as_mut().reset(begin + 5 * HOUR);
-    sleep.await;
+    sleep.as_mut().await;
     assert!(begin.elapsed() < 6 * HOUR);
+    sleep.as_mut().reset(begin);
+    assert!(poll(sleep, Waker::noop()).is_ready(), "the deadline has passed");
     seen
 }
 
