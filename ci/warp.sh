@@ -103,11 +103,32 @@ one_cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[,-].*//')
 check 'a sleep of an hour' 3600 '' sleep 3600
 check 'a loop of sleeps' 1000 1000 sh -c 'for i in $(seq 1000); do sleep 1; done; echo $i'
 check 'timeout' 10 124 sh -c 'timeout 10 sleep 60; echo $?'
+mkfifo "$folder/pipe"
+# shellcheck disable=SC2016  # the inner shells expand it
+check 'named pipes' 10800 $'x\ny' sh -c '(sleep 3600; echo x >"$0/pipe") & sleep 1; cat "$0/pipe"
+  cd "$0"; cat <pipe & sleep 7200; echo y >pipe; wait' "$folder"
+# shellcheck disable=SC2016  # the inner shell expands it
+prints 'standard input' 'waits for its standard input' sh -c 'sleep 0.3 | "$0" warp -- cat' "$warp"
 check 'a pipeline' 30 a sh -c '(sleep 5; echo a; sleep 5) | (sleep 3; cat; sleep 20)'
 
 options=(--freeze)
 check '10,000 children' 1 10000 \
   sh -c 'i=0; while [ $i -lt 10000 ]; do (exit 0); i=$((i + 1)); done; sleep 1; echo $i'
+# As Ruby waits: the wait goes on unless the clock is past its end.
+if has python3; then
+  check 'a clock past the deadline' 60 61 python3 -c 'import time
+start = time.monotonic()
+while time.monotonic() - start <= 60:
+    time.sleep(max(60 - (time.monotonic() - start), 0))
+time.sleep(1)
+print(round(time.monotonic() - start))'
+fi
+options=()
+# The rows of a report are in the order of the time that they cost.
+# shellcheck disable=SC2016  # the inner shell expands it
+prints 'a report' '^5 3 2 $' sh -c '"$0" warp -q --report --format csv -o "$1" -- \
+  sh -c "sleep 3; sleep 5 & wait; sleep 2" && awk -F, "NR > 1 { printf \"%.0f \", \$10 }
+  END { print \"\" }" "$1"' "$warp" "$folder/report"
 # The library reads the time-stamp counter itself.
 options=(--tsc)
 check 'Rust: tokio, threads, this library' 1300 1300 \
@@ -128,6 +149,128 @@ if [ "$(id -u)" = 0 ] && has setpriv; then
   as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
   prints 'a set-uid program' 'set-uid is set-uid, and runs without' "${as_nobody[@]}" \
     "$folder/tickless" warp -- "$folder/set-uid" 1
+fi
+
+# A program whose memory and calls the tracer may not read, as one that is not root.
+mkdir -m 755 "$folder/unreadable"
+chmod 755 "$folder"
+cp "$warp" "$folder/unreadable/tickless"
+cp "$(command -v sleep)" "$folder/unreadable"
+chmod 755 "$folder/unreadable/tickless"
+chmod 111 "$folder/unreadable/sleep"
+as_other=()
+if [ "$(id -u)" != 0 ] || has setpriv; then
+  [ "$(id -u)" != 0 ] || as_other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  # shellcheck disable=SC2016  # the inner shell expands it
+  prints 'a program that cannot be read' '^0$' "${as_other[@]}" \
+    sh -c '"$0/tickless" warp -q -- timeout 3600 "$0/sleep" 0.3; echo $?' "$folder/unreadable"
+fi
+if has python3; then
+  cat >"$folder/outside.py" <<'PY'
+# What a program in virtual time awaits from outside of its tree: an alarm that is an hour away must
+# not ring meanwhile. The first process is outside; the second one, inside, takes each step.
+import fcntl, os, pty, select, signal, socket, struct, subprocess, sys, time
+
+folder = sys.argv[2]
+at = lambda name: os.path.join(folder, name)
+lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+OFD_SETLKW = 38
+
+
+def ask(family, kind, address, connects=True):
+    with socket.socket(family, kind) as to:
+        if connects:
+            to.connect(address)
+            to.send(b"x")
+        else:
+            to.sendto(b"x", address)
+        assert to.recv(1) == b"y"
+
+
+def ask_by_nested_epoll():
+    inner, outer = select.epoll(), select.epoll()
+    inner.register(0, select.EPOLLIN)
+    outer.register(inner.fileno(), select.EPOLLIN)
+    assert outer.poll() and os.read(0, 1) == b"y"
+
+
+def output():
+    os.set_blocking(1, False)
+    left = 300_000
+    while left > 0:
+        select.select([], [1], [])
+        left -= os.write(1, b"x" * min(left, 4096))
+
+
+def inside(port, terminal):
+    inet, stream, datagram = socket.AF_INET, socket.SOCK_STREAM, socket.SOCK_DGRAM
+    local = ("127.0.0.1", port)
+    steps = {
+        "a Unix socket": lambda: ask(socket.AF_UNIX, stream, at("socket")),
+        "TCP": lambda: ask(inet, stream, local),
+        "a connected UDP socket": lambda: ask(inet, datagram, local),
+        "a UDP socket": lambda: ask(inet, datagram, local, False),
+        "flock": lambda: fcntl.flock(open(at("a")), fcntl.LOCK_EX),
+        "fcntl": lambda: fcntl.lockf(open(at("b"), "r+"), fcntl.LOCK_EX),
+        "a lock of an open file": lambda: fcntl.fcntl(open(at("c"), "r+"), OFD_SETLKW, lock),
+        "a lease": lambda: open(at("d")),
+        "a terminal": lambda: os.read(os.open(terminal, os.O_RDWR | os.O_NOCTTY), 1),
+        "an epoll in another one": ask_by_nested_epoll,
+        "output": lambda: os.write(1, b"x" * 300_000),
+        "output after a select": output,
+    }
+    for name, step in steps.items():
+        signal.signal(signal.SIGALRM, lambda *_: sys.exit("the clock jumps over " + name))
+        signal.alarm(3600)
+        step()
+        signal.alarm(0)
+
+
+def outside():
+    files = [open(at(name), "w+") for name in "abc"]
+    fcntl.flock(files[0], fcntl.LOCK_EX)
+    fcntl.lockf(files[1], fcntl.LOCK_EX)
+    fcntl.fcntl(files[2], OFD_SETLKW, lock)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    files.append(open(at("d"), "w"))
+    fcntl.fcntl(files[3], fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    unix = socket.socket(socket.AF_UNIX)
+    unix.bind(at("socket"))
+    unix.listen()
+    tcp = socket.create_server(("127.0.0.1", 0))
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind(tcp.getsockname())
+    master, terminal = pty.openpty()
+    port, terminal = str(tcp.getsockname()[1]), os.ttyname(terminal)
+    command = [sys.argv[1], "warp", "--", sys.executable, __file__, "inside", folder]
+    command += [port, terminal]
+    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    wait = lambda: time.sleep(0.3)
+    for server in unix, tcp:
+        client = server.accept()[0]
+        client.recv(1)
+        wait()
+        client.send(b"y")
+    for _ in range(2):
+        address = udp.recvfrom(1)[1]
+        wait()
+        udp.sendto(b"y", address)
+    for file in files:
+        wait()
+        file.close()
+    wait()
+    os.write(master, b"y\n")
+    wait()
+    program.stdin.write(b"y")
+    program.stdin.flush()
+    wait()
+    assert len(program.stdout.read()) == 600_000
+    print("all waited" if program.wait() == 0 else "failed")
+
+
+inside(int(sys.argv[3]), sys.argv[4]) if sys.argv[1] == "inside" else outside()
+PY
+  prints 'what comes from outside' 'all waited' python3 "$folder/outside.py" "$warp" "$folder"
 fi
 
 if has gcc; then

@@ -41,7 +41,8 @@ pub struct WarpArgs {
     /// Let only jumps move the clock: computing takes no time
     #[arg(long, conflicts_with = "pace")]
     freeze: bool,
-    /// What waiting for standard input or another machine does: wait lets real time pass
+    /// What waiting for a terminal, standard input, a server outside of the program or another
+    /// machine does: wait lets real time pass
     #[arg(long, value_name = "WHAT", value_enum, default_value = "wait")]
     outside: OutsideArg,
     /// Trap the instruction rdtsc too; each clock read then takes about 10 us

@@ -21,8 +21,9 @@
 
 use crate::thread::{Call, InCall, Progress, Signals, State, Wait};
 use crate::timeout::Endless;
-use crate::tree::{Thread, Tree};
+use crate::tree::{Process, Thread, Tree};
 use libc::{c_long, pid_t};
+use std::collections::HashMap;
 
 /// Whether every thread waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +33,8 @@ pub(crate) enum Census {
     Awake(pid_t),
     /// This thread sleeps in this system call, and something that the tracer does not see ends it.
     Awaits(pid_t, c_long),
+    /// This thread waits for what comes from outside of the tree, which the text names.
+    AwaitsOutside(pid_t, &'static str),
 }
 
 /// How a census reads what a thread does.
@@ -45,9 +48,13 @@ pub(crate) trait Look {
     /// Returns the letter of a thread's state.
     fn state(&self, thread: &mut Thread) -> Option<u8>;
     fn call(&self, thread: &mut Thread) -> InCall;
-    /// Returns whether a thread of the tree, or a signal, ends the sleep of a thread in a call.
-    fn waits_for_tree(&self, thread: &Thread, call: &Call) -> bool;
+    /// Returns what holds the clock if no thread of the tree, or signal, ends the sleep of a thread
+    /// in a call.
+    fn awaited(&self, thread: &Thread, call: &Call, tree: &Processes) -> Option<Census>;
 }
+
+/// The processes of a tree, by their numbers.
+pub(crate) type Processes = HashMap<pid_t, Process>;
 
 /// Returns whether a thread that was once found asleep has not run since, and is not about to.
 fn has_slept_on(look: &impl Look, thread: &mut Thread) -> bool {
@@ -72,6 +79,15 @@ fn sleeps_until_report(look: &impl Look, thread: &mut Thread, found: &mut Found)
     sleep(look, thread).is_some()
 }
 
+/// Returns whether a thread runs, where only its state tells.
+fn is_awake(look: &impl Look, thread: Option<&mut Thread>) -> bool {
+    thread.is_some_and(|thread| {
+        matches!(thread.state, State::Free(_) | State::Waiting(_))
+            && !look.follows_wakeups()
+            && sleep(look, thread).is_none()
+    })
+}
+
 /// Threads that were found asleep by their state, each with its activity before that reading.
 type Found = Vec<(pid_t, Option<u64>)>;
 
@@ -80,15 +96,7 @@ type Found = Vec<(pid_t, Option<u64>)>;
 /// if all are asleep, no signal is under way any more.
 pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census {
     // Before all else: a disk that ends its work later wakes a thread, which the readings show.
-    if look.is_disk_at_work() {
-        return Census::Awake(first);
-    }
-    let last = tree.threads.get_mut(&first);
-    if let Some(thread) = last
-        && matches!(thread.state, State::Free(_) | State::Waiting(_))
-        && !look.follows_wakeups()
-        && sleep(look, thread).is_none()
-    {
+    if look.is_disk_at_work() || is_awake(look, tree.threads.get_mut(&first)) {
         return Census::Awake(first);
     }
     // Threads that have run since they were last found asleep. Those in `reporting` will report
@@ -102,10 +110,12 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
             State::New | State::Ending(_) | State::CreatingTimer { .. } | State::Submitting(_) => {
                 return Census::Awake(thread.tid);
             }
-            State::Stopped(_) => {}
+            State::Stopped(_) if !may_be_signalled => {}
             State::Waiting(Wait { call, .. }) | State::Held(Wait { call, .. }, _)
                 if call.endless == Endless::Pause && !may_be_signalled => {}
-            State::Waiting(_) | State::Held(..) | State::Lending => second.push(thread.tid),
+            State::Stopped(_) | State::Waiting(_) | State::Held(..) | State::Lending => {
+                second.push(thread.tid);
+            }
             State::Free(_) => {
                 if has_slept_on(look, thread) {
                     continue;
@@ -118,9 +128,9 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
                 let wait = thread.state.untraced();
                 if wait.is_none_or(|wait| wait.progress(in_call) == Progress::Ended)
                     && let InCall::Waits(call) = in_call
-                    && !look.waits_for_tree(thread, &call)
+                    && let Some(held) = look.awaited(thread, &call, &tree.processes)
                 {
-                    return Census::Awaits(thread.tid, call.0);
+                    return held;
                 }
                 changed.push((thread.tid, before, in_call));
             }
@@ -129,6 +139,8 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
     for tid in second {
         let Some(thread) = tree.threads.get_mut(&tid) else { continue };
         let is_asleep = match thread.state {
+            // A signal that ends the stop takes this letter away, or leads to an event.
+            State::Stopped(_) => look.state(thread) == Some(b't'),
             // In vfork(2), a thread waits for its child in the state of a wait for a disk.
             State::Lending => {
                 matches!(look.state(thread), Some(b'D' | b'S' | b'Z' | b'X'))
@@ -138,6 +150,12 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
         };
         if !is_asleep {
             return Census::Awake(tid);
+        }
+        if let State::Waiting(wait) = thread.state
+            && let held = look.awaited(thread, &wait.in_call(), &tree.processes)
+            && let Some(held @ Census::AwaitsOutside(..)) = held
+        {
+            return held;
         }
     }
     for &(tid, before, in_call) in &changed {
@@ -164,7 +182,7 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
     // runs, the activity of a sleeping thread perhaps includes a wakeup that has yet to take
     // effect. Store the activities only now, because no thread runs.
     tree.fell_asleep.extend(changed.iter().map(|(tid, _, in_call)| (*tid, *in_call)));
-    tree.signals = Signals::None;
+    tree.signals = tree.signals_of_kernel;
     let changed = changed.into_iter().map(|(tid, activity, _)| (tid, activity));
     for (tid, activity) in changed.chain(reporting) {
         if let Some(thread) = tree.threads.get_mut(&tid) {
@@ -182,7 +200,7 @@ fn sleep(look: &impl Look, thread: &mut Thread) -> Option<InCall> {
         // A thread gets this state (S, asleep) a little before it leaves its CPU, and sometimes
         // finds then that it need not wait.
         Some(b'S') => Some(look.call(thread)).filter(|call| *call != InCall::Runs),
-        Some(b'Z' | b'X') => Some(InCall::Unknown),
+        Some(b'Z' | b'X') => Some(InCall::Ended),
         _ => None,
     }
 }
@@ -514,8 +532,8 @@ mod tests {
             InCall::Waits((number, 0, [0; 6]))
         }
 
-        fn waits_for_tree(&self, _: &Thread, call: &Call) -> bool {
-            ended_by(call) == EndedBy::Tree
+        fn awaited(&self, of: &Thread, call: &Call, _: &Processes) -> Option<Census> {
+            (ended_by(call) != EndedBy::Tree).then_some(Census::Awaits(of.tid, call.0))
         }
     }
 

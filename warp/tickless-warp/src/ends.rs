@@ -14,9 +14,11 @@ use crate::thread::Call;
 pub(crate) enum EndedBy {
     /// Another thread of the tree or a signal, or a deadline that the tracer finds.
     Tree,
-    /// As `Tree` if one of these descriptors is a pipe, socket, terminal or the like; otherwise the
-    /// kernel, because files and devices are its own.
+    /// As `Tree` if the call waits for one of these descriptors, the first to read and the second
+    /// to write, and that is a pipe, socket or the like. Files and devices are the kernel's own.
     Descriptors(u64, u64),
+    /// As `Tree` if a process of the tree holds a lock of the file with this descriptor.
+    Lock(u64),
     /// As `Tree` if the path at the address, from the directory with this descriptor, names a pipe.
     Path(u64, u64),
     /// The kernel, or something outside of the tree.
@@ -25,7 +27,7 @@ pub(crate) enum EndedBy {
 
 /// Returns what ends the sleep of a thread in a system call.
 pub(crate) fn ended_by(&(number, _, args): &Call) -> EndedBy {
-    use EndedBy::{Descriptors, Kernel, Path, Tree};
+    use EndedBy::{Descriptors, Kernel, Lock, Path, Tree};
     let [first, second, third, ..] = args;
     match number {
         // An interrupted poll(2) is repeated as restart_syscall(2). A clock of CPU time, which only
@@ -49,9 +51,8 @@ pub(crate) fn ended_by(&(number, _, args): &Call) -> EndedBy {
         | libc::SYS_sendmmsg
         | libc::SYS_semop
         | libc::SYS_msgrcv
-        | libc::SYS_msgsnd
-        | libc::SYS_flock
-        | libc::SYS_fcntl => Tree,
+        | libc::SYS_msgsnd => Tree,
+        libc::SYS_flock | libc::SYS_fcntl => Lock(first),
         libc::SYS_clock_nanosleep if matches!(first as i32, 2 | 3 | ..=-1) => Tree,
         libc::SYS_read
         | libc::SYS_readv
@@ -60,7 +61,8 @@ pub(crate) fn ended_by(&(number, _, args): &Call) -> EndedBy {
         | libc::SYS_preadv2
         | libc::SYS_pwritev2
         | libc::SYS_vmsplice => Descriptors(first, first),
-        libc::SYS_sendfile | libc::SYS_tee => Descriptors(first, second),
+        libc::SYS_sendfile => Descriptors(second, first),
+        libc::SYS_tee => Descriptors(first, second),
         libc::SYS_splice => Descriptors(first, third),
         libc::SYS_open | libc::SYS_creat => Path(libc::AT_FDCWD as u64, first),
         libc::SYS_openat | libc::SYS_openat2 => Path(first, second),

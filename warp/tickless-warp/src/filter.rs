@@ -23,7 +23,7 @@ pub(crate) struct Op {
 
 /// When a system call is trapped.
 #[derive(Clone, Copy)]
-enum Trap {
+pub(crate) enum Trap {
     Always,
     /// Trapped if an `int` argument, a timeout in milliseconds, is above zero.
     Positive(u32),
@@ -31,14 +31,14 @@ enum Trap {
     Pointer(u32),
     /// Trapped if the first argument is not a clock of CPU time.
     Clock,
-    /// The first argument is zero: `ITIMER_REAL`.
-    Zero,
+    /// Trapped if the argument is one of these numbers.
+    OneOf(u32, &'static [u32]),
+    /// Fails with `EINVAL` if the argument has one of these bits.
+    Refused(u32, u32),
     /// Trapped if the operation of futex(2) waits and has a timeout.
     Futex,
     /// Trapped if the socket option that the call sets or reads is a timeout.
     SocketTimeout,
-    /// Trapped if the request is one of [`REQUESTS`].
-    Request,
     /// The call is not made: it fails with `ENOSYS`, as in a kernel that does not have it.
     Missing,
 }
@@ -51,7 +51,7 @@ pub(crate) enum Looks {
 }
 
 /// A system call: its number, its name for the report, and when it is trapped.
-type Call = (c_long, &'static str, Trap);
+pub(crate) type Call = (c_long, &'static str, Trap);
 
 /// The calls that are trapped in all processes.
 const CALLS: &[Call] = &[
@@ -82,21 +82,22 @@ const CALLS: &[Call] = &[
     (libc::SYS_io_destroy, "io_destroy", Trap::Always),
     (libc::SYS_timerfd_settime, "timerfd_settime", Trap::Always),
     (libc::SYS_timerfd_gettime, "timerfd_gettime", Trap::Always),
-    (libc::SYS_timer_create, "timer_create", Trap::Clock),
+    (libc::SYS_timer_create, "timer_create", Trap::Always),
     (libc::SYS_timer_settime, "timer_settime", Trap::Always),
     (libc::SYS_timer_gettime, "timer_gettime", Trap::Always),
     (libc::SYS_timer_getoverrun, "timer_getoverrun", Trap::Always),
     (libc::SYS_timer_delete, "timer_delete", Trap::Always),
-    (libc::SYS_setitimer, "setitimer", Trap::Zero),
-    (libc::SYS_getitimer, "getitimer", Trap::Zero),
+    (libc::SYS_setitimer, "setitimer", Trap::Always),
+    (libc::SYS_getitimer, "getitimer", Trap::OneOf(0, &[libc::ITIMER_REAL as u32])),
     (libc::SYS_alarm, "alarm", Trap::Always),
     (libc::SYS_setsockopt, "setsockopt", Trap::SocketTimeout),
     (libc::SYS_getsockopt, "getsockopt", Trap::SocketTimeout),
     // A connection perhaps leads to another machine. On loopback, the tracer makes sockets send at
     // once, because data must not wait for a timer of the kernel.
     (libc::SYS_connect, "connect", Trap::Always),
+    (libc::SYS_sendto, "sendto", Trap::Pointer(4)),
     (libc::SYS_listen, "listen", Trap::Always),
-    (libc::SYS_ioctl, "ioctl", Trap::Request),
+    (libc::SYS_ioctl, "ioctl", Trap::OneOf(1, &REQUESTS)),
     (libc::SYS_clock_settime, "clock_settime", Trap::Clock),
     (libc::SYS_settimeofday, "settimeofday", Trap::Always),
     (libc::SYS_adjtimex, "adjtimex", Trap::Always),
@@ -108,14 +109,19 @@ const CALLS: &[Call] = &[
     (libc::SYS_rt_sigqueueinfo, "rt_sigqueueinfo", Trap::Always),
     (libc::SYS_rt_tgsigqueueinfo, "rt_tgsigqueueinfo", Trap::Always),
     (libc::SYS_pidfd_send_signal, "pidfd_send_signal", Trap::Always),
+    // From these calls on, the kernel sends signals by itself.
+    (libc::SYS_fcntl, "fcntl", Trap::OneOf(1, &SIGNALLING)),
+    (libc::SYS_mq_notify, "mq_notify", Trap::Always),
+    // A child without a tracer would run unseen.
+    (libc::SYS_clone, "clone", Trap::Refused(0, libc::CLONE_UNTRACED as u32)),
     // Fails, because a thread has one tracer. A message tells why.
     (libc::SYS_ptrace, "ptrace", Trap::Always),
     (libc::SYS_io_uring_setup, "io_uring_setup", Trap::Missing),
 ];
 
 /// The calls that can wait for a socket. A second filter traps them, but only in processes that
-/// have set a timeout of a socket.
-const SOCKET_CALLS: &[Call] = &[
+/// have set a timeout of a socket. The first ones receive, the others send.
+pub(crate) const SOCKET_CALLS: &[Call] = &[
     (libc::SYS_read, "read", Trap::Always),
     (libc::SYS_readv, "readv", Trap::Always),
     (libc::SYS_recvfrom, "recvfrom", Trap::Always),
@@ -129,6 +135,9 @@ const SOCKET_CALLS: &[Call] = &[
     (libc::SYS_connect, "connect", Trap::Always),
 ];
 
+/// How many of these calls receive.
+pub(crate) const RECEIVING: usize = 6;
+
 /// The calls that only sleep, and those whose timeout is a number.
 const SLEEPS: [c_long; 2] = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 pub(crate) const WITH_NUMBERS: [c_long; 3] =
@@ -139,9 +148,12 @@ pub(crate) const TIMEOUT_OPTIONS: [u32; 4] = [20, 21, 66, 67];
 
 /// The requests of ioctl(2) that give the kernel work which no thread of the tree shows: making a
 /// pseudo-terminal (`TIOCSPTLCK`, which comes before its first use), and a virtual device's worker
-/// (`VHOST_SET_OWNER`).
-const REQUESTS: [u32; 2] = [libc::TIOCSPTLCK as u32, VHOST_SET_OWNER];
+/// (`VHOST_SET_OWNER`); or who gets the signals of a socket (`FIOSETOWN`, `SIOCSPGRP`).
+const REQUESTS: [u32; 4] = [TIOCSPTLCK, VHOST_SET_OWNER, 0x8901, 0x8902];
+pub(crate) const TIOCSPTLCK: u32 = libc::TIOCSPTLCK as u32;
 pub(crate) const VHOST_SET_OWNER: u32 = 0xaf01;
+/// `F_SETOWN`, `F_SETOWN_EX`, `F_SETLEASE`, and `F_NOTIFY`.
+const SIGNALLING: [u32; 4] = [8, 15, 1024, 1026];
 
 const WAITING_FUTEX_OPS: [u32; 5] = [
     libc::FUTEX_WAIT as u32,
@@ -282,33 +294,33 @@ fn block(trap: Trap, found: u32) -> Vec<Op> {
             trapped,
             allow,
         ],
-        Trap::Request => {
-            let [first, second] = REQUESTS;
-            vec![low(1), jump(EQUAL, first, 1, 0), jump(EQUAL, second, 0, 1), trapped, allow]
+        Trap::Refused(arg, bits) => {
+            let invalid = libc::SECCOMP_RET_ERRNO | libc::EINVAL as u32;
+            vec![low(arg), jump(HAS_BITS, bits, 0, 1), op(RETURN, invalid), allow]
         }
-        Trap::Zero => vec![low(0), jump(EQUAL, 0, 0, 1), trapped, allow],
+        Trap::OneOf(arg, values) => {
+            [&[low(arg)][..], &one_of(values, 1), &[trapped, allow]].concat()
+        }
         Trap::Futex => {
-            let mut ops = vec![low(1), op(AND, 0x7f)];
-            let last = WAITING_FUTEX_OPS.len() - 1;
-            for (at, value) in WAITING_FUTEX_OPS.into_iter().enumerate() {
-                let to_block = (last - at) as u8;
-                let otherwise = if at == last { POINTER_LENGTH } else { 0 };
-                ops.push(jump(EQUAL, value, to_block, otherwise));
-            }
-            ops.extend(block(Trap::Pointer(3), found));
-            ops.push(allow);
-            ops
+            let operations = one_of(&WAITING_FUTEX_OPS, POINTER_LENGTH);
+            let pointer = block(Trap::Pointer(3), found);
+            [&[low(1), op(AND, 0x7f)][..], &operations, &pointer, &[allow]].concat()
         }
         Trap::SocketTimeout => {
-            let mut ops = vec![low(1), jump(EQUAL, libc::SOL_SOCKET as u32, 0, 6), low(2)];
-            let last = TIMEOUT_OPTIONS.len() - 1;
-            for (at, value) in TIMEOUT_OPTIONS.into_iter().enumerate() {
-                ops.push(jump(EQUAL, value, (last - at) as u8, u8::from(at == last)));
-            }
-            ops.extend([trapped, allow]);
-            ops
+            let level = jump(EQUAL, libc::SOL_SOCKET as u32, 0, 6);
+            let options = one_of(&TIMEOUT_OPTIONS, 1);
+            [&[low(1), level, low(2)][..], &options, &[trapped, allow]].concat()
         }
     }
+}
+
+/// Returns the instructions that go on behind themselves if the loaded value is one of these, and
+/// otherwise skip this many instructions more.
+fn one_of(values: &[u32], otherwise: u8) -> Vec<Op> {
+    let behind = (0..values.len() as u8).rev();
+    let ops = values.iter().zip(behind);
+    ops.map(|(&value, behind)| jump(EQUAL, value, behind, if behind == 0 { otherwise } else { 0 }))
+        .collect()
 }
 
 #[cfg(test)]
@@ -343,76 +355,60 @@ mod tests {
         }
     }
 
-    fn traps(number: c_long, args: [u64; 6]) -> bool {
-        verdict(&filter(TRACE, TRACE, Looks::Pass), ARCH, number as u32, args) == TRACE
-    }
-
+    /// The calls that nothing else tells apart: those that a thread makes without a stop.
     #[test]
     fn waits_without_a_time_are_not_trapped() {
-        let at = |index: usize, value: u64| {
-            let mut args = [0; 6];
-            args[index] = value;
-            args
-        };
-        for (number, index) in [(libc::SYS_poll, 2), (libc::SYS_epoll_wait, 3)] {
-            assert!(traps(number, at(index, 1)));
-            assert!(!traps(number, at(index, 0)));
-            assert!(!traps(number, at(index, u64::from(u32::MAX))));
-            let notifies = |value| {
-                verdict(&filter(TRACE, NOTIFY, Looks::Pass), ARCH, number as u32, at(index, value))
+        let (minus, bits) = (u64::from(u32::MAX), 1 << 40);
+        for (number, index, trapped, passed) in [
+            (libc::SYS_poll, 2, &[1][..], &[0, minus][..]),
+            (libc::SYS_epoll_wait, 3, &[1], &[0, minus]),
+            (libc::SYS_ppoll, 2, &[8, bits], &[0]),
+            (libc::SYS_select, 4, &[8, bits], &[0]),
+            (libc::SYS_clock_gettime, 0, &[0, 1, 7, 11], &[2, 3, minus - 5]),
+            (libc::SYS_getitimer, 0, &[0], &[1, 2]),
+            (libc::SYS_ioctl, 1, &REQUESTS.map(u64::from), &[0x5401, 0x5421]),
+            (libc::SYS_fcntl, 1, &SIGNALLING.map(u64::from), &[0, 1, 2, 3, 4, 7, 38]),
+            (libc::SYS_sendto, 4, &[8], &[0]),
+            (libc::SYS_nanosleep, 0, &[0], &[]),
+            (libc::SYS_read, 0, &[], &[0]),
+        ] {
+            let verdict = |looks, value| {
+                let mut args = [0; 6];
+                args[index] = value;
+                verdict(&filter(TRACE, TRACE, looks), ARCH, number as u32, args)
             };
-            assert_eq!([1, 0].map(notifies), [NOTIFY, ALLOW]);
-            let frozen = filter(TRACE, TRACE, Looks::Trap);
-            let verdicts = [1, 0, u64::from(u32::MAX)]
-                .map(|value| verdict(&frozen, ARCH, number as u32, at(index, value)));
-            assert_eq!(verdicts, [TRACE, TRACE, ALLOW]);
+            assert!(trapped.iter().all(|of| verdict(Looks::Pass, *of) == TRACE), "{number}");
+            assert!(passed.iter().all(|of| verdict(Looks::Pass, *of) == ALLOW), "{number}");
         }
-        for (number, index) in
-            [(libc::SYS_ppoll, 2), (libc::SYS_select, 4), (libc::SYS_pselect6, 4)]
-        {
-            assert!(traps(number, at(index, 8)));
-            assert!(traps(number, at(index, 1 << 40)), "only the upper half is set");
-            assert!(!traps(number, [0; 6]));
+        let futex = |op: u32, timeout| [0, op.into(), 0, timeout, 0, 0];
+        let option = |level, name| [3, level, name, 0, 0, 0];
+        let first = |value| [value, 0, 0, 0, 0, 0];
+        let untraced = libc::CLONE_UNTRACED as u64;
+        let wait = libc::FUTEX_LOCK_PI2 as u32 | libc::FUTEX_PRIVATE_FLAG as u32;
+        for (arch, number, args, wanted) in [
+            (ARCH, libc::SYS_futex, futex(wait, 1 << 33), TRACE),
+            (ARCH, libc::SYS_futex, futex(wait, 0), ALLOW),
+            (ARCH, libc::SYS_futex, futex(libc::FUTEX_WAKE_OP as u32, 8), ALLOW),
+            (ARCH, libc::SYS_setsockopt, option(1, 67), TRACE),
+            (ARCH, libc::SYS_setsockopt, option(1, 22), ALLOW),
+            // TCP_CONGESTION is another level's.
+            (ARCH, libc::SYS_setsockopt, option(6, 20), ALLOW),
+            (ARCH, libc::SYS_clone, first(untraced), libc::SECCOMP_RET_ERRNO | 22),
+            (ARCH, libc::SYS_clone, first(17), ALLOW),
+            (ARCH, libc::SYS_io_uring_setup, first(0), MISSING),
+            (ARCH, c_long::from(X32 | 35), first(0), MISSING),
+            (0x4000_0003, 162, first(0), ALLOW),
+        ] {
+            let found = verdict(&filter(TRACE, TRACE, Looks::Pass), arch, number as u32, args);
+            assert_eq!(found, wanted, "{number} {args:?}");
         }
-    }
-
-    #[test]
-    fn futexes_are_trapped_by_their_operation() {
-        let futex = |op: i32, timeout| traps(libc::SYS_futex, [0, op as u64, 0, timeout, 0, 0]);
-        for op in WAITING_FUTEX_OPS.map(|op| op as i32) {
-            assert!(futex(op, 8) && futex(op | libc::FUTEX_PRIVATE_FLAG, 1 << 33), "{op}");
-            assert!(futex(op | libc::FUTEX_CLOCK_REALTIME, 8), "{op}");
-            assert!(!futex(op, 0), "{op}");
-        }
-        for op in [libc::FUTEX_WAKE, libc::FUTEX_REQUEUE, libc::FUTEX_WAKE_OP] {
-            assert!(!futex(op, 8), "{op}");
-        }
-    }
-
-    #[test]
-    fn clocks_options_and_other_calls() {
-        let clock = |id: u64| traps(libc::SYS_clock_gettime, [id, 0, 0, 0, 0, 0]);
-        assert_eq!([0, 1, 2, 3, 7, 11].map(clock), [true, true, false, false, true, true]);
-        assert!(!clock(u64::from(-6_i32 as u32)), "the CPU clock of a process");
-        let option = |level, name| traps(libc::SYS_setsockopt, [3, level, name, 0, 0, 0]);
-        assert_eq!(
-            [20, 21, 66, 67, 22, 2].map(|name| option(1, name)),
-            [true, true, true, true, false, false]
-        );
-        assert!(!option(6, 20), "TCP_CONGESTION is another level's");
-        let request = |request| traps(libc::SYS_ioctl, [3, request, 0, 0, 0, 0]);
-        assert_eq!([0x4004_5431, 0xaf01, 0x5401].map(request), [true, true, false]);
-        assert!(traps(libc::SYS_nanosleep, [0; 6]) && !traps(libc::SYS_read, [0; 6]));
-        let uring = verdict(
-            &filter(TRACE, TRACE, Looks::Pass),
-            ARCH,
-            libc::SYS_io_uring_setup as u32,
-            [0; 6],
-        );
-        assert_eq!(uring, MISSING);
-        assert_eq!(verdict(&filter(TRACE, TRACE, Looks::Pass), ARCH, X32 | 35, [0; 6]), MISSING);
-        assert_eq!(verdict(&filter(TRACE, TRACE, Looks::Pass), 0x4000_0003, 162, [0; 6]), ALLOW);
-        assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_read as u32, [0; 6]), TRACE);
-        assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_futex as u32, [0; 6]), ALLOW);
+        let [first, frozen] = [(NOTIFY, Looks::Pass), (TRACE, Looks::Trap)]
+            .map(|(numbers, looks)| filter(TRACE, numbers, looks));
+        let poll = libc::SYS_poll as u32;
+        let look = |ops: &[Op]| [1, 0].map(|ms| verdict(ops, ARCH, poll, [0, 0, ms, 0, 0, 0]));
+        assert_eq!([look(&first), look(&frozen)], [[NOTIFY, ALLOW], [TRACE, TRACE]]);
+        let socket = [libc::SYS_read, libc::SYS_futex];
+        let found = socket.map(|of| verdict(&socket_filter(), ARCH, of as u32, [0; 6]));
+        assert_eq!(found, [TRACE, ALLOW]);
     }
 }

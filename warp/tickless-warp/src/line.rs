@@ -90,17 +90,4 @@ mod tests {
         assert_eq!(steeper.moved_to(130, 50_000).at(131), 50_001);
         assert_eq!(line.with_slope(50, HALF), line, "the counter never goes back");
     }
-
-    #[test]
-    fn offsets_follow_the_realtime_clock() {
-        let mut offsets = Offsets([0; CLOCKS]);
-        offsets.0[11] = 37;
-        offsets.set_realtime(500);
-        let all: Vec<i64> = (0..12).map(|clock| offsets.of(clock)).collect();
-        assert_eq!(all, [500, 0, 0, 0, 0, 500, 0, 0, 500, 0, 0, 537]);
-        assert_eq!(offsets.to_monotonic(0, 700), 200);
-        assert_eq!(offsets.to_monotonic(0, 100), 0);
-        assert_eq!(offsets.of_monotonic(11, 1), 538);
-        assert_eq!([2, 3, 10, 12, u64::MAX].map(Offsets::is_virtual), [false; 5]);
-    }
 }

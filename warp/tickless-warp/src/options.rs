@@ -20,8 +20,8 @@ pub enum Pace {
 /// What a wait for input from outside of the traced processes does to the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outside {
-    /// Time is real while a thread waits for a terminal, pipe or socket that the program got as its
-    /// standard input, and while it has a connection to another machine or a pseudo-terminal.
+    /// Time is real while a thread waits for a terminal, an inherited pipe or socket, or a server
+    /// of this machine, and while it has a connection to another machine or a pseudo-terminal.
     #[default]
     Wait,
     /// The clock jumps all the same.
@@ -159,7 +159,8 @@ impl fmt::Display for Note {
             Note::Awaits(process, call) => write!(
                 f,
                 "{process} has waited for 10 s for a device, a file system or another program \
-                 outside of the tree (system call {call}), so time passes as in reality"
+                 outside of the tree (system call {call}, -1 if it cannot be seen), so time passes \
+                 as in reality"
             ),
             Note::Refused(process, what) => write!(
                 f,

@@ -117,30 +117,3 @@ impl Log {
         Report { rows: order.iter().map(|row| rows[*row].clone()).collect(), spans }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_in_the_order_of_their_jumps() {
-        let mut log = Log::default();
-        let mut waits = |tid, begin, end, jump| {
-            let waiter = Waiter { pid: 1, tid, call: 35 };
-            let row = log.row(waiter, || ["sh", "main", "nanosleep"].map(str::to_string));
-            let [begin, end, jump] = [begin, end, jump].map(Duration::from_secs);
-            log.waited(row, begin, end, Ending::Timeout);
-            log.jumped(row, jump);
-        };
-        waits(1, 0, 10, 2);
-        waits(2, 0, 10, 8);
-        waits(1, 10, 11, 1);
-        let report = log.finish();
-        let rows: Vec<_> =
-            report.rows.iter().map(|row| (row.tid, row.waits, row.jumped_s)).collect();
-        assert_eq!(rows, [(2, 1, 8.0), (1, 2, 3.0)]);
-        assert_eq!((report.rows[1].waited_s, report.rows[1].longest_s), (11.0, 10.0));
-        let spans: Vec<_> = report.spans.iter().map(|span| span.row).collect();
-        assert_eq!(spans, [1, 0, 1]);
-    }
-}

@@ -23,6 +23,13 @@ pub(crate) struct Wait {
     pub(crate) is_held: bool,
 }
 
+impl Wait {
+    pub(crate) fn in_call(&self) -> Call {
+        let number = self.registers.orig_rax.cast_signed() as c_long;
+        (number, self.registers.rip, arguments(&self.registers))
+    }
+}
+
 /// A wait with a timeout that the kernel itself ends, unseen by the tracer. The kernel's timeout is
 /// right while the virtual clock does not jump, and comes too late after a jump.
 #[derive(Clone, Copy, Debug)]
@@ -55,10 +62,9 @@ impl Untraced {
     /// Returns how far the wait is for a thread in a call.
     pub(crate) fn progress(&self, call: InCall) -> Progress {
         match call {
-            InCall::Waits(call) if !self.is_at(&call) => Progress::Ended,
             InCall::Runs => Progress::Unknown,
-            // If the kernel does not tell, the tracer compares registers at the deadline.
-            InCall::Waits(_) | InCall::Unknown => Progress::Lasts,
+            InCall::Waits(call) if self.is_at(&call) => Progress::Lasts,
+            InCall::Waits(_) | InCall::Ended => Progress::Ended,
         }
     }
 
@@ -80,7 +86,7 @@ pub(crate) enum Progress {
 }
 
 /// A system call: its number, the address of the instruction after it, and its arguments. A thread
-/// that sleeps outside of all system calls has the number -1.
+/// that sleeps outside of all system calls, or where the kernel does not tell, has the number -1.
 pub(crate) type Call = (c_long, u64, [u64; 6]);
 
 /// What a thread does, by its system call.
@@ -89,8 +95,7 @@ pub(crate) enum InCall {
     /// The thread is on a CPU, or queued for one.
     Runs,
     Waits(Call),
-    /// The kernel does not tell.
-    Unknown,
+    Ended,
 }
 
 /// What a thread does.

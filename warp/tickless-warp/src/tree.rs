@@ -52,6 +52,8 @@ pub(crate) struct Tree {
     pub(crate) fell_asleep: Vec<(pid_t, InCall)>,
     /// Whether a signal is perhaps on its way to a thread that is held in a sleep.
     pub(crate) signals: Signals,
+    /// The same of signals that the kernel sends by itself, for data or a message that arrives.
+    pub(crate) signals_of_kernel: Signals,
     /// Threads that stopped before the tracer got the stop of their parent that announces them.
     unannounced: HashSet<pid_t>,
 }

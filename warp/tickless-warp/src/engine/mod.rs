@@ -14,5 +14,6 @@ mod timer;
 mod timers;
 mod untraced;
 mod waits;
+mod ways;
 
 pub use run::run;

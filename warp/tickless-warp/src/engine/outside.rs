@@ -1,55 +1,70 @@
-//! Input from outside of the traced processes: a terminal or pipe that the program got as its
-//! standard input, connections to other machines, and pseudo-terminals. Meanwhile, time is real.
+//! What comes from outside of the traced processes: data of a terminal or pipe that the program has
+//! inherited, of another machine, of a server that is not in the tree, and of pseudo-terminals.
+//! Meanwhile, time is real.
 
 use super::state::Engine;
+use super::ways::Connection;
 use crate::options::{Note, Outside};
+use crate::sys::descriptors;
+use crate::sys::memory;
 use crate::sys::ptrace::Registers;
-use crate::sys::{descriptors, memory};
-use crate::thread::{State, arguments};
+use crate::thread::arguments;
 use libc::pid_t;
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-
-/// Device and number of a file.
-pub(crate) type FileId = (u64, u64);
-
-/// The maximum number of descriptors of one poll(2) call that the tracer looks at.
-const POLLED_MAX: usize = 64;
-
-/// Returns the standard input of this process, if its data comes from outside of the program.
-pub(crate) fn standard_input() -> Option<FileId> {
-    let file = fs::metadata("/proc/self/fd/0").ok()?;
-    let kind = file.file_type();
-    let is_null = kind.is_char_device() && libc::major(file.rdev()) == 1;
-    let is_outside = (kind.is_char_device() && !is_null) || kind.is_fifo() || kind.is_socket();
-    is_outside.then(|| (file.dev(), file.ino()))
-}
+use std::net::IpAddr;
 
 impl Engine<'_> {
-    /// For a thread that is stopped before connect(2): records the connection if it leads to
-    /// another machine. Otherwise makes the socket send its data at once (TCP_NODELAY).
-    pub(crate) fn connects(&mut self, tid: pid_t, registers: &Registers) {
-        let [fd, address, ..] = arguments(registers);
+    /// For a thread that is stopped before a call which gives a socket this address: records what
+    /// leads to another machine, or to another process of this one. Makes a connection of this
+    /// machine send its data at once (TCP_NODELAY).
+    pub(crate) fn connects(&mut self, tid: pid_t, registers: &Registers, address: u64) {
+        let [fd, ..] = arguments(registers);
         let mut bytes = [0; 28];
-        if memory::read(tid, address, &mut bytes) || memory::read(tid, address, &mut bytes[..16]) {
-            let process = self.tree.process_of(tid);
-            if !is_beyond(&bytes) {
-                descriptors::send_at_once(process, fd);
-            } else if let Some(socket) = descriptors::socket(process, fd) {
-                self.outside_sockets.push((process, fd, socket));
+        if !memory::read(tid, address, &mut bytes) && !memory::read(tid, address, &mut bytes[..16])
+        {
+            return;
+        }
+        let process = self.tree.process_of(tid);
+        let Some(socket) = descriptors::socket(process, fd) else { return };
+        let connects = registers.orig_rax.cast_signed() == libc::SYS_connect;
+        if is_beyond(&bytes) {
+            self.ways.beyond.insert((process, fd, socket));
+        } else if connects || self.ways.senders.insert(socket) {
+            descriptors::send_at_once(process, fd);
+            // A client that makes many connections has closed most of them.
+            if self.ways.new.len() > 1_000 {
+                self.ways.new.retain(|(of, _)| is_open(of));
             }
+            let [family, _, high, low, ..] = bytes;
+            let port = u16::from_be_bytes([high, low]);
+            let port = (i32::from(family) != libc::AF_UNIX).then_some(port);
+            self.ways.new.push(((process, fd, socket), port));
         }
     }
 
-    /// Returns whether the clock must not jump, because a socket is connected to another machine or
-    /// a thread waits for standard input that comes from outside.
+    /// For a thread that is stopped before listen(2).
+    pub(crate) fn listens(&mut self, tid: pid_t, fd: u64) {
+        let process = self.tree.process_of(tid);
+        // The accepted sockets inherit it.
+        descriptors::send_at_once(process, fd);
+        self.ways.listeners.insert(process);
+    }
+
+    /// Returns whether what the program writes has yet to be read outside of the tree.
+    pub(crate) fn is_output_full(&self) -> bool {
+        let outputs = &self.ways.outputs;
+        !outputs.is_empty() && descriptors::polled(outputs, libc::POLLOUT) < outputs.len()
+    }
+
+    /// Returns whether the clock must not jump, because a socket is connected to another machine,
+    /// or has just been found to lead out of the tree, or a process has a pseudo-terminal. Must be
+    /// called when all threads are asleep.
     pub(crate) fn is_held_by_outside(&mut self) -> bool {
         if self.options.outside == Outside::Ignore {
             return false;
         }
-        self.outside_sockets
-            .retain(|&(process, fd, socket)| descriptors::socket(process, fd) == Some(socket));
-        let by_network = self.outside_sockets.first().map(|(process, ..)| *process);
+        self.ways.beyond.retain(is_open);
+        let by_network = self.ways.beyond.iter().next().map(|(process, ..)| *process);
         let holder = by_network.map(|process| (process, "a connection to another machine"));
         let holder = holder.or_else(|| {
             let mut processes = self.tree.processes.keys().filter(|_| self.has_terminals);
@@ -57,77 +72,76 @@ impl Engine<'_> {
             // A thread of the kernel passes on what is written, and the tracer does not see it.
             Some((*process, "data of a pseudo-terminal"))
         });
-        let holder = holder.or_else(|| {
-            let input = self.input?;
-            let reads = |tid: &pid_t| waits_for(self.tree.process_of(*tid), *tid, input);
-            let free = self
-                .tree
-                .threads
-                .values()
-                .filter(|thread| matches!(thread.state, State::Free(_) | State::Waiting(_)));
-            let tid = free.map(|thread| thread.tid).find(reads)?;
-            Some((tid, "its standard input"))
-        });
-        let Some((tid, what)) = holder else { return false };
+        if let Some((tid, what)) = holder {
+            self.note_outside(tid, what);
+            return true;
+        }
+        let before = self.ways.inputs.len();
+        for (connection, port) in std::mem::take(&mut self.ways.new) {
+            if is_open(&connection) && self.leads_out(connection, port) {
+                self.ways.inputs.insert(connection.2, "a program outside of the tree");
+            }
+        }
+        let has_new = self.ways.inputs.len() > before;
+        if has_new {
+            // Threads that wait for these do not count as asleep.
+            self.tree.threads.values_mut().for_each(|thread| thread.activity_asleep = None);
+        }
+        has_new
+    }
+
+    pub(crate) fn note_outside(&mut self, tid: pid_t, what: &'static str) {
         if !self.has_noted_outside {
             self.has_noted_outside = true;
             self.note(Note::Outside(self.tree.name_of(tid), what));
         }
-        true
+    }
+
+    /// Returns whether the other end of a socket belongs to no process of the tree.
+    fn leads_out(&self, (process, fd, socket): Connection, port: Option<u16>) -> bool {
+        let Some((kind, peer)) = descriptors::peer(process, fd) else { return false };
+        let Some(port) = port else {
+            let is_of_tree =
+                |peer| self.ways.listeners.contains(peer) || self.tree.processes.contains_key(peer);
+            return peer > 0 && !is_of_tree(&peer);
+        };
+        let tables = if kind == libc::SOCK_STREAM { ["tcp", "tcp6"] } else { ["udp", "udp6"] };
+        let mut servers = Vec::new();
+        for table in tables {
+            let text = fs::read_to_string(format!("/proc/{process}/net/{table}"));
+            servers.extend(text.unwrap_or_default().lines().filter_map(|row| {
+                let words: Vec<&str> = row.split_whitespace().collect();
+                let local = u16::from_str_radix(words.get(1)?.rsplit(':').next()?, 16).ok()?;
+                let (server, own) = (*words.get(9)?, socket.2.to_string());
+                let is_server = local == port && server != "0" && server != own;
+                is_server.then(|| format!("socket:[{server}]"))
+            }));
+        }
+        let has = |process: &pid_t| {
+            let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+            let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
+            links.any(|link| servers.iter().any(|server| link.as_os_str() == server.as_str()))
+        };
+        !servers.is_empty() && !self.tree.processes.keys().any(has)
     }
 }
 
-/// Returns whether an address of a socket is that of another machine.
+fn is_open((process, fd, socket): &Connection) -> bool {
+    descriptors::socket(*process, *fd) == Some(*socket)
+}
+
+/// Returns whether an address of a socket is that of another machine, or of another device.
 fn is_beyond(address: &[u8; 28]) -> bool {
-    const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
-    const ONE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-    let is_local = |first: u8| first == 127 || first == 0;
-    match i32::from(u16::from_ne_bytes([address[0], address[1]])) {
-        libc::AF_INET => !is_local(address[4]),
-        libc::AF_INET6 if address[8..20] == MAPPED => !is_local(address[20]),
-        libc::AF_INET6 => address[8..24] != ONE && address[8..24] != [0; 16],
-        _ => false,
-    }
-}
-
-/// Returns whether a thread that is asleep waits for a file: in read(2), poll(2), select(2),
-/// epoll_wait(2) and their like.
-fn waits_for(process: pid_t, tid: pid_t, file: FileId) -> bool {
-    let call = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall"));
-    let call = call.unwrap_or_default();
-    let mut words = call.split_whitespace();
-    let Some(number) = words.next().and_then(|number| number.parse().ok()) else { return false };
-    let args: Vec<u64> = words
-        .map_while(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok())
-        .collect();
-    let [first, second, ..] = args[..] else { return false };
-    let is_file = |fd: u64| {
-        let found = fs::metadata(format!("/proc/{process}/fd/{}", fd as u32));
-        found.is_ok_and(|found| (found.dev(), found.ino()) == file)
+    let [low, high, _, _, a, b, c, d, v6 @ ..] = *address;
+    let v6: [u8; 16] = std::array::from_fn(|at| v6[at]);
+    let address = match i32::from(u16::from_ne_bytes([low, high])) {
+        libc::AF_INET => IpAddr::from([a, b, c, d]),
+        libc::AF_INET6 => IpAddr::from(v6).to_canonical(),
+        // What the kernel itself answers at once.
+        libc::AF_UNSPEC | libc::AF_UNIX | libc::AF_NETLINK | libc::AF_ALG => return false,
+        _ => return true,
     };
-    match number {
-        libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => is_file(first),
-        libc::SYS_poll | libc::SYS_ppoll => {
-            let count = usize::try_from(second).unwrap_or(0).min(POLLED_MAX);
-            let mut bytes = vec![0; 8 * count];
-            memory::read(tid, first, &mut bytes)
-                && bytes.chunks_exact(8).any(|poll| {
-                    is_file(u64::from(u32::from_ne_bytes([poll[0], poll[1], poll[2], poll[3]])))
-                })
-        }
-        libc::SYS_select | libc::SYS_pselect6 => {
-            let [set] = memory::words::<1>(tid, second).unwrap_or([0]);
-            (0..first.min(64)).any(|fd| set >> fd & 1 != 0 && is_file(fd))
-        }
-        libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
-            let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{first}"));
-            info.unwrap_or_default().lines().any(|line| {
-                let target = line.strip_prefix("tfd:").and_then(|of| of.split_whitespace().next());
-                target.and_then(|fd| fd.parse().ok()).is_some_and(is_file)
-            })
-        }
-        _ => false,
-    }
+    !address.is_loopback() && !address.is_unspecified()
 }
 
 #[cfg(test)]
@@ -136,22 +150,20 @@ mod tests {
 
     #[test]
     fn addresses_beyond_loopback() {
-        let v4 = |address: [u8; 4]| {
+        let is_beyond_as = |address: &str| {
+            let (family, at, octets) = match address.parse().unwrap() {
+                IpAddr::V4(address) => (libc::AF_INET, 4, address.octets().to_vec()),
+                IpAddr::V6(address) => (libc::AF_INET6, 8, address.octets().to_vec()),
+            };
             let mut bytes = [0; 28];
-            bytes[0] = libc::AF_INET as u8;
-            bytes[4..8].copy_from_slice(&address);
+            bytes[0] = family as u8;
+            bytes[at..at + octets.len()].copy_from_slice(&octets);
             is_beyond(&bytes)
         };
-        let v6 = |address: &str| {
-            let address: std::net::Ipv6Addr = address.parse().unwrap();
-            let mut bytes = [0; 28];
-            bytes[0] = libc::AF_INET6 as u8;
-            bytes[8..24].copy_from_slice(&address.octets());
-            is_beyond(&bytes)
-        };
-        assert!(v4([10, 0, 0, 1]) && !v4([127, 0, 0, 1]) && !v4([0; 4]));
-        assert!(v6("2001:db8::1") && v6("::ffff:10.0.0.1"));
-        assert!(!v6("::1") && !v6("::") && !v6("::ffff:127.0.0.53"));
-        assert!(!is_beyond(&[1; 28]), "a socket in the file system");
+        assert!(["10.0.0.1", "2001:db8::1", "::ffff:10.0.0.1"].into_iter().all(is_beyond_as));
+        let local = ["127.0.0.1", "0.0.0.0", "::1", "::", "::ffff:127.0.0.53"];
+        assert!(!local.into_iter().any(is_beyond_as));
+        let family = |family: u8| [&[family, 0][..], &[0; 26]].concat().try_into().unwrap();
+        assert!(!is_beyond(&family(libc::AF_UNIX as u8)) && is_beyond(&family(40)));
     }
 }

@@ -2,9 +2,9 @@
 //! thread waits, moves the clock.
 
 use super::clock::VirtualClock;
-use super::outside::standard_input;
 use super::state::{Due, Engine};
 use super::untraced::flows;
+use super::ways::Ways;
 use crate::asleep::{Census, census};
 use crate::deadlines::Deadlines;
 use crate::disk::DiskWork;
@@ -12,7 +12,7 @@ use crate::error::WarpError;
 use crate::filter::{ALLOW, Looks, NOTIFY, TRACE, filter};
 use crate::line::Ns;
 use crate::look::Kernel;
-use crate::options::{Ended, Note, Options, Outcome, Pace};
+use crate::options::{Ended, Note, Options, Outcome, Outside, Pace};
 use crate::page::patch::Functions;
 use crate::report::Log;
 use crate::sys::events::{self, Handling};
@@ -58,6 +58,7 @@ pub fn run(
     notes: &mut dyn FnMut(Note),
 ) -> Result<Outcome, WarpError> {
     let start = Instant::now();
+    let ways = Ways::inherited();
     let thread_events = ThreadEvents::start();
     let numbers = match (flows(options), &thread_events) {
         (false, _) => TRACE,
@@ -93,8 +94,7 @@ pub fn run(
         timers: HashMap::new(),
         descriptors_made: 0,
         socket_timeouts: HashMap::new(),
-        outside_sockets: Vec::new(),
-        input: standard_input(),
+        ways,
         disk_work: DiskWork::default(),
         has_terminals: false,
         has_noted_outside: false,
@@ -216,8 +216,13 @@ impl Engine<'_> {
         if self.deadlines.next().is_none() && !may_hide {
             return false;
         }
-        if self.census() != Census::Asleep {
-            return false;
+        match self.census() {
+            Census::Asleep => {}
+            Census::AwaitsOutside(tid, what) => {
+                self.note_outside(tid, what);
+                return false;
+            }
+            _ => return false,
         }
         if self.takes_event() {
             return true;
@@ -299,7 +304,12 @@ impl Engine<'_> {
     /// Decides whether every thread waits, and remembers one that does not.
     fn census(&mut self) -> Census {
         let is_disk_at_work = self.disk_work.is_under_way(&self.tree);
-        let look = Kernel { events: self.thread_events.as_ref(), is_disk_at_work };
+        let inputs = (self.options.outside == Outside::Wait).then_some(&self.ways.inputs);
+        // Before all else: a reader outside that goes on later wakes a thread, which then shows.
+        if inputs.is_some() && self.is_output_full() {
+            return Census::Awaits(self.last, libc::SYS_write);
+        }
+        let look = Kernel { events: self.thread_events.as_ref(), is_disk_at_work, inputs };
         let found = census(&mut self.tree, &look, self.last);
         if let Census::Awake(tid) | Census::Awaits(tid, _) = found {
             self.last = tid;
@@ -368,10 +378,11 @@ impl Engine<'_> {
             self.note(Note::NoDeadline(process));
         } else if rounds.awake >= PATIENCE && !rounds.has_noted[1] {
             rounds.has_noted[1] = true;
-            self.note(match found {
-                Census::Awaits(_, call) => Note::Awaits(process, call),
-                _ => Note::Computes(process, self.options.pace),
-            });
+            match found {
+                Census::Awaits(_, call) => self.note(Note::Awaits(process, call)),
+                Census::AwaitsOutside(tid, what) => self.note_outside(tid, what),
+                _ => self.note(Note::Computes(process, self.options.pace)),
+            }
         }
     }
 }

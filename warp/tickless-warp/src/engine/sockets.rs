@@ -4,7 +4,7 @@
 //! calls that can wait for a socket, but only in processes that set such a timeout.
 
 use super::state::{Engine, FAULT};
-use crate::filter::{TIMEOUT_OPTIONS, socket_filter};
+use crate::filter::{RECEIVING, SOCKET_CALLS, TIMEOUT_OPTIONS, socket_filter};
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, memory};
 use crate::thread::arguments;
@@ -34,7 +34,7 @@ impl Engine<'_> {
         let result = match number {
             libc::SYS_setsockopt => {
                 let Some([seconds, micros]) = memory::words(tid, value) else { return false };
-                if length < 16 || !self.needs_socket_filter(tid, process) {
+                if length < 16 || self.install_socket_filter(tid, process).is_none() {
                     return false;
                 }
                 match micros < 1_000_000 {
@@ -70,20 +70,8 @@ impl Engine<'_> {
         number: c_long,
         registers: &Registers,
     ) -> Option<TimedCall> {
-        let direction = match number {
-            libc::SYS_read
-            | libc::SYS_readv
-            | libc::SYS_recvfrom
-            | libc::SYS_recvmsg
-            | libc::SYS_accept
-            | libc::SYS_accept4 => 0,
-            libc::SYS_write
-            | libc::SYS_writev
-            | libc::SYS_sendto
-            | libc::SYS_sendmsg
-            | libc::SYS_connect => 1,
-            _ => return None,
-        };
+        let place = SOCKET_CALLS.iter().position(|(call, ..)| *call == number)?;
+        let direction = usize::from(place >= RECEIVING);
         let socket = descriptors::socket(self.tree.process_of(tid), registers.rdi)?;
         let after = self.socket_timeouts.get(&socket)?[direction];
         let error = if number == libc::SYS_connect { libc::EINPROGRESS } else { libc::EAGAIN };
@@ -96,13 +84,11 @@ impl Engine<'_> {
     }
 
     /// Installs the second filter (it traps calls on sockets) in a thread's process, unless it is
-    /// installed. The thread is stopped before a call. Returns whether the process has the filter.
-    fn needs_socket_filter(&mut self, tid: pid_t, process: pid_t) -> bool {
-        let has_it = self.tree.processes.get(&process).is_some_and(|of| of.has_socket_filter);
-        has_it || self.install_socket_filter(tid, process).is_some()
-    }
-
+    /// installed. The thread is stopped before a call. `None` if that fails.
     fn install_socket_filter(&mut self, tid: pid_t, process: pid_t) -> Option<()> {
+        if self.tree.processes.get(&process)?.has_socket_filter {
+            return Some(());
+        }
         const RED_ZONE: u64 = 128;
         let bytes = crate::filter::bytes(&socket_filter());
         let rsp = crate::sys::ptrace::registers(tid)?.rsp;

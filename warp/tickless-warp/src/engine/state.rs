@@ -2,11 +2,13 @@
 
 use super::clock::VirtualClock;
 use super::timer::{Timer, TimerId};
+use super::ways::Ways;
 use crate::deadlines::Deadlines;
 use crate::disk::DiskWork;
 use crate::options::{Ended, Note, Options};
 use crate::page::patch::Functions;
 use crate::report::Log;
+use crate::sys::descriptors::FileId;
 use crate::sys::events::Handling;
 use crate::sys::notices::Listener;
 use crate::sys::thread_events::ThreadEvents;
@@ -53,11 +55,9 @@ pub(crate) struct Engine<'a> {
     /// How many timers that are descriptors have been made so far.
     pub(crate) descriptors_made: u64,
     /// For each socket's number: its timeouts for receiving and sending, in ns; 0 for none.
-    pub(crate) socket_timeouts: HashMap<u64, [u64; 2]>,
-    /// Sockets that are connected to other machines: process, descriptor, and the socket's number.
-    pub(crate) outside_sockets: Vec<(pid_t, u64, u64)>,
-    /// The device and number of the standard input, if its data comes from outside.
-    pub(crate) input: Option<(u64, u64)>,
+    pub(crate) socket_timeouts: HashMap<FileId, [u64; 2]>,
+    /// What leads out of the tree.
+    pub(crate) ways: Ways,
     pub(crate) disk_work: DiskWork,
     /// Whether a program of the tree has made a pseudo-terminal.
     pub(crate) has_terminals: bool,

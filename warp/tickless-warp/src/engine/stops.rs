@@ -4,10 +4,10 @@ use super::state::{Due, Engine};
 use super::timer::TimerId;
 use super::timers::correct_alarm;
 use super::waits::{is_interrupted, wait_of};
-use crate::filter::VHOST_SET_OWNER;
+use crate::filter::{TIOCSPTLCK, VHOST_SET_OWNER};
 use crate::options::{Ended, Note};
 use crate::sys::events::Event;
-use crate::sys::{descriptors, events, memory, ptrace};
+use crate::sys::{events, memory, ptrace};
 use crate::thread::{Before, Change, Last, Signals, State, arguments};
 use libc::{c_int, c_long, pid_t};
 use ptrace::Registers;
@@ -85,7 +85,12 @@ impl Engine<'_> {
                 self.note(Note::Refused(self.tree.name_of(tid), "a device of vhost"));
                 return self.answer(tid, registers, -i64::from(libc::ENOTTY));
             }
-            libc::SYS_ioctl => self.has_terminals = true,
+            libc::SYS_ioctl if registers.rsi as u32 == TIOCSPTLCK => self.has_terminals = true,
+            libc::SYS_ioctl
+            | libc::SYS_fcntl
+            | libc::SYS_mq_notify
+            | libc::SYS_timer_create
+            | libc::SYS_setitimer => self.tree.signals_of_kernel = Signals::UnderWay,
             libc::SYS_ptrace if !self.has_noted_tracer => {
                 self.has_noted_tracer = true;
                 self.note(Note::Tracer(self.tree.name_of(tid)));
@@ -98,11 +103,9 @@ impl Engine<'_> {
             libc::SYS_io_destroy => {
                 self.disk_work.forget(self.tree.process_of(tid), Some(registers.rdi));
             }
-            libc::SYS_connect => self.connects(tid, &registers),
-            libc::SYS_listen => {
-                // The accepted sockets inherit it.
-                descriptors::send_at_once(self.tree.process_of(tid), registers.rdi);
-            }
+            libc::SYS_connect => self.connects(tid, &registers, registers.rsi),
+            libc::SYS_sendto if registers.r8 != 0 => self.connects(tid, &registers, registers.r8),
+            libc::SYS_listen => self.listens(tid, registers.rdi),
             _ => {}
         }
         self.on(tid, Change::GoesOn);

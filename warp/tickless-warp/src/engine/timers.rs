@@ -32,7 +32,8 @@ impl Engine<'_> {
         let [first, second, third, fourth, ..] = args;
         let of_process = TimerId::Process(process, first & u64::from(u32::MAX));
         let result = match number {
-            libc::SYS_timer_create => {
+            // The kernel sends the signals of clocks of CPU time (2, 3, and negative numbers).
+            libc::SYS_timer_create if !matches!(first as c_int, 2 | 3 | ..=-1) => {
                 let state = State::CreatingTimer { clock: first, event: second, id: third };
                 self.on(tid, Change::Calls(state));
                 return true;
@@ -64,7 +65,9 @@ impl Engine<'_> {
                     self.set_timer(tid, id, second, third, fourth)
                 }
             }
-            libc::SYS_setitimer => self.set_alarm(tid, process, second, third),
+            libc::SYS_setitimer if first as c_int == libc::ITIMER_REAL => {
+                self.set_alarm(tid, process, second, third)
+            }
             libc::SYS_getitimer => self.write_timer(tid, TimerId::Alarm(process), second, 1_000),
             libc::SYS_alarm => {
                 let id = TimerId::Alarm(process);

@@ -7,7 +7,7 @@ use libc::{c_int, pid_t};
 use std::ffi::CString;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 
 /// Copies a descriptor of another process into this process: pidfd_open(2), since Linux 5.3, and
 /// pidfd_getfd(2), since Linux 5.6.
@@ -90,48 +90,100 @@ pub(crate) fn table_size(process: pid_t) -> u64 {
     size.and_then(|size| size.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The mode and device of a file. Unlike stat(2), this asks no file system that is a program.
-fn kind(fd: c_int, path: &std::ffi::CStr, flags: c_int) -> Option<(u32, u32, u32)> {
+/// What a file is, and on which device. Unlike stat(2), this asks no file system that is a program.
+fn status(fd: c_int, path: &std::ffi::CStr, flags: c_int) -> Option<libc::statx> {
     let flags = flags | libc::AT_STATX_DONT_SYNC;
     // SAFETY: any bytes are a valid structure, which the kernel fills in.
     let mut file: libc::statx = unsafe { std::mem::zeroed() };
     let to = &raw mut file;
     // SAFETY: as above; the path lives until the call returns.
     let done = unsafe { libc::statx(fd, path.as_ptr(), flags, libc::STATX_BASIC_STATS, to) } == 0;
-    let kind = u32::from(file.stx_mode) & libc::S_IFMT;
-    done.then_some((kind, file.stx_rdev_major, file.stx_rdev_minor))
+    done.then_some(file)
+}
+
+pub(crate) fn status_of(process: pid_t, fd: u64) -> Option<libc::statx> {
+    let path = CString::new(format!("/proc/{process}/fd/{}", fd as c_int)).unwrap_or_default();
+    status(libc::AT_FDCWD, &path, 0)
+}
+
+/// Device and number of a file.
+pub(crate) type FileId = (u32, u32, u64);
+
+pub(crate) fn id(file: &libc::statx) -> FileId {
+    (file.stx_dev_major, file.stx_dev_minor, file.stx_ino)
+}
+
+fn format(file: &libc::statx) -> u32 {
+    u32::from(file.stx_mode) & libc::S_IFMT
+}
+
+pub(crate) fn is_terminal(file: &libc::statx) -> bool {
+    format(file) == libc::S_IFCHR && matches!(file.stx_rdev_major, 4 | 5 | 136..=143)
 }
 
 /// Returns whether a thread that waits for this descriptor of its process waits for an event: it is
-/// a pipe, socket, eventfd or the like, or a terminal whose reads have no timeout of their own.
+/// a pipe, socket, terminal, eventfd or the like.
 pub(crate) fn is_event(process: pid_t, fd: u64) -> bool {
     const FUSE: (u32, u32) = (10, 229);
-    let path = CString::new(format!("/proc/{process}/fd/{}", fd as c_int)).unwrap_or_default();
-    match kind(libc::AT_FDCWD, &path, 0) {
-        Some((libc::S_IFIFO | libc::S_IFSOCK | 0, ..)) => true,
-        Some((libc::S_IFCHR, 1, _)) => true,
-        Some((libc::S_IFCHR, 4 | 5 | 136..=143, _)) => !has_read_timeout(process, fd),
-        Some((libc::S_IFCHR, major, minor)) => (major, minor) == FUSE,
-        _ => false,
-    }
+    status_of(process, fd).is_some_and(|file| match format(&file) {
+        libc::S_IFIFO | libc::S_IFSOCK | 0 => true,
+        libc::S_IFCHR if file.stx_rdev_major == 1 => true,
+        _ => is_terminal(&file) || (file.stx_rdev_major, file.stx_rdev_minor) == FUSE,
+    })
+}
+
+/// Returns whether a descriptor of a process has one of these events of poll(2).
+pub(crate) fn is_ready(process: pid_t, fd: u64, events: libc::c_short) -> bool {
+    copy(process, fd).is_some_and(|file| polled(&[file.as_raw_fd()], events) > 0)
+}
+
+/// Returns how many descriptors of this process have one of these events of poll(2), or an error.
+pub(crate) fn polled(fds: &[c_int], events: libc::c_short) -> usize {
+    let poll = |fd: &c_int| libc::pollfd { fd: *fd, events, revents: 0 };
+    let mut polls: Vec<libc::pollfd> = fds.iter().map(poll).collect();
+    // SAFETY: the structures live until the call returns.
+    let found = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, 0) };
+    usize::try_from(found).unwrap_or(0)
+}
+
+/// Returns this process's descriptors that lead to other processes or a terminal: those that
+/// perhaps have data for a program, and its output.
+pub(crate) fn leading_out() -> (Vec<c_int>, Vec<c_int>) {
+    let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let fds = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let leads_out = |&fd: &c_int| {
+        let file = status_of(std::process::id() as pid_t, fd as u64);
+        file.is_some_and(|file| match format(&file) {
+            libc::S_IFIFO => true,
+            libc::S_IFSOCK => option(fd, libc::SO_ACCEPTCONN) != Some(1),
+            libc::S_IFCHR => file.stx_rdev_major != 1,
+            _ => false,
+        })
+    };
+    fds.filter(leads_out).partition(|fd| ![1, 2].contains(fd))
+}
+
+/// Returns an option of a socket of this process that is an integer, or begins with one.
+fn option(fd: c_int, name: c_int) -> Option<c_int> {
+    let (mut value, mut length) = ([0_i32; 3], 12);
+    let (to, size) = ((&raw mut value).cast(), &raw mut length);
+    // SAFETY: the kernel writes at most as many bytes as the array has.
+    let done = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, to, size) } == 0;
+    done.then_some(value[0])
+}
+
+/// Returns the type of a process's socket, and of a Unix socket the process that listens at its
+/// other end (otherwise 0).
+pub(crate) fn peer(process: pid_t, fd: u64) -> Option<(c_int, pid_t)> {
+    let socket = copy(process, fd)?;
+    let option = |name| option(socket.as_raw_fd(), name);
+    Some((option(libc::SO_TYPE)?, option(libc::SO_PEERCRED)?))
 }
 
 /// Returns whether a process has the master of a pseudo-terminal.
 pub(crate) fn has_terminal(process: pid_t) -> bool {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|of| of.ends_with("ptmx"))
-}
-
-/// Returns whether the kernel ends a read of a terminal by itself (`VTIME`).
-fn has_read_timeout(process: pid_t, fd: u64) -> bool {
-    // SAFETY: any bytes are a valid structure, which the kernel fills in.
-    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
-    let get = |fd: OwnedFd| {
-        // SAFETY: as above.
-        unsafe { libc::tcgetattr(fd.as_raw_fd(), &raw mut settings) };
-    };
-    copy(process, fd).map(get);
-    settings.c_lflag & libc::ICANON == 0 && settings.c_cc[libc::VTIME] != 0
 }
 
 /// Returns whether a path in a thread's memory names a pipe; relative, it is from the directory
@@ -166,13 +218,12 @@ pub(crate) fn is_named_pipe(tid: pid_t, from: u64, at: u64) -> bool {
     let file = unsafe {
         owned(libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), name, &raw const how, size))
     };
-    let kind = file.and_then(|file| kind(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH));
-    kind.is_some_and(|(kind, ..)| kind == libc::S_IFIFO)
+    let file = file.and_then(|file| status(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH));
+    file.is_some_and(|file| format(&file) == libc::S_IFIFO)
 }
 
-/// Returns the number of the socket that a process has as this descriptor; `None` if it is no
-/// socket.
-pub(crate) fn socket(process: pid_t, fd: u64) -> Option<u64> {
-    let file = fs::metadata(format!("/proc/{process}/fd/{}", fd as u32)).ok()?;
-    (file.mode() & libc::S_IFMT == libc::S_IFSOCK).then(|| file.ino())
+/// Returns the socket that a process has as this descriptor; `None` if it is no socket.
+pub(crate) fn socket(process: pid_t, fd: u64) -> Option<FileId> {
+    let file = status_of(process, fd)?;
+    (format(&file) == libc::S_IFSOCK).then(|| id(&file))
 }

@@ -7,9 +7,8 @@ use crate::sys::notices::Listener;
 use crate::sys::{descriptors, events, ptrace};
 use libc::{c_char, c_int, pid_t};
 use std::ffi::{CString, OsString};
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 
 /// A program that has been started, and stops at its execve(2).
@@ -18,7 +17,7 @@ pub(crate) struct Launched {
     /// The descriptor on which the filter's notices arrive; `None` if the filter sends none.
     pub(crate) listener: Option<Listener>,
     /// The child reports here why it could not run the program; closed by a successful execve(2).
-    reports: File,
+    reports: PipeReader,
 }
 
 /// What the child reports: the step at which it failed, with the error, or that it has its filter,
@@ -36,16 +35,6 @@ pub(crate) struct Filters {
     pub(crate) tracing: Vec<Op>,
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the kernel stores two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: both descriptors are new, and nothing else owns them.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
-}
-
 /// Starts a program, traced by this thread.
 pub(crate) fn launch(
     program: &OsString,
@@ -61,20 +50,19 @@ pub(crate) fn launch(
     })?;
     let pointers: Vec<*const c_char> =
         words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
-    let (go_read, go_write) = pipe().map_err(failed)?;
-    let (report_read, report_write) = pipe().map_err(failed)?;
+    let (go_read, mut go) = io::pipe().map_err(failed)?;
+    let (mut reports, report_write) = io::pipe().map_err(failed)?;
     // SAFETY: the child calls only functions that are allowed after fork(2).
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // Drop the child's copy of the writing end: the child's reads then end if the parent dies.
-        drop(go_write);
+        drop(go);
         child(go_read.as_raw_fd(), report_write.as_raw_fd(), filters, &pointers);
     }
     if pid < 0 {
         return Err(failed(io::Error::last_os_error()));
     }
     drop((go_read, report_write));
-    let (mut go, mut reports) = (File::from(go_write), File::from(report_read));
     let mut begin = || {
         ptrace::seize(pid).map_err(WarpError::no_ptrace)?;
         go.write_all(&[1]).map_err(failed)?;
@@ -100,7 +88,7 @@ pub(crate) fn launch(
 }
 
 /// Reads a report of the child: its step, and an error or a descriptor.
-fn report(reports: &mut File) -> io::Result<(c_int, c_int)> {
+fn report(reports: &mut PipeReader) -> io::Result<(c_int, c_int)> {
     let mut report = [0; 8];
     reports.read_exact(&mut report)?;
     let word = |at: usize| i32::from_ne_bytes([0, 1, 2, 3].map(|byte| report[at + byte]));

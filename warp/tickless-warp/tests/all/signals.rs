@@ -1,8 +1,9 @@
 //! Signals that interrupt waits.
 
-use crate::harness::{inside, takes};
+use crate::harness::{in_child, inside, takes};
 use libc::{c_int, timespec};
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -108,6 +109,38 @@ fn inside_ignored() {
             sender.join().unwrap();
         }
     }
+}
+
+/// Goal: a signal that the kernel sends, because another process writes, ends a sleep.
+#[test]
+fn a_signal_of_the_kernel_shortens_a_sleep() {
+    inside("signals::inside_by_kernel");
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_by_kernel() {
+    in_child(|| {
+        let action = handle as extern "C" fn(_) as usize;
+        unsafe { libc::signal(libc::SIGIO, action) };
+        let long = timespec { tv_sec: 1_000, tv_nsec: 0 };
+        let (reader, mut writer) = io::pipe().unwrap();
+        unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETOWN, libc::getpid()) };
+        unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_ASYNC) };
+        for _ in 0..100 {
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                std::thread::sleep(Duration::from_secs(1));
+                writer.write_all(b"x").unwrap();
+                std::thread::sleep(Duration::from_secs(2_000));
+            }
+            takes("a sleep", 1.0, || {
+                assert!(is_interrupted(unsafe { libc::nanosleep(&raw const long, null_mut()) }));
+            });
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            unsafe { libc::waitpid(child, null_mut(), 0) };
+        }
+    });
 }
 
 #[test]

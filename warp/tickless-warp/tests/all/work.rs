@@ -1,13 +1,13 @@
 //! Work that is under way while every thread sleeps: the clock must not jump over it.
 
-use crate::harness::{inside, inside_frozen, inside_namespace, shell, spec, takes, warp};
-use libc::{c_int, c_long};
+use crate::harness::{inside, inside_frozen, inside_namespace, spec, takes};
+use libc::c_long;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::{null, null_mut};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Sets an alarm that would end the process, makes `calls` calls, and computes for a while. The
 /// alarm is still far away then, in virtual time too.
@@ -168,6 +168,34 @@ fn inside_disk() {
     assert_eq!(unsafe { libc::syscall(libc::SYS_io_destroy, context) }, 0);
 }
 
+#[test]
+fn processes_that_go_on_after_a_stop_hold_the_clock() {
+    inside("work::inside_processes");
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_processes() {
+    let status_of = |child, options| {
+        let mut status = 0;
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, options) }, child);
+        status
+    };
+    outruns_an_alarm("a process that goes on", 30, || {
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            unsafe { libc::raise(libc::SIGSTOP) };
+            unsafe { libc::_exit(3) };
+        }
+        assert!(libc::WIFSTOPPED(status_of(child, libc::WUNTRACED)));
+        unsafe { libc::kill(child, libc::SIGCONT) };
+        assert_eq!(libc::WEXITSTATUS(status_of(child, 0)), 3);
+    });
+    // It would run unseen.
+    let flags = libc::CLONE_UNTRACED | libc::SIGCHLD;
+    assert_eq!(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) }, -1);
+}
+
 /// A worker thread of the kernel moves what is written to one end of a pseudo-terminal to the other
 /// end, so that for a moment both threads sleep.
 #[test]
@@ -197,61 +225,4 @@ fn inside_terminal() {
     });
     pass(&master, 0);
     echo.join().unwrap();
-    // A read with a timeout of the terminal's own, of 0.3 s.
-    assert_eq!(unsafe { libc::tcgetattr(slave.as_raw_fd(), &raw mut raw) }, 0);
-    (raw.c_cc[libc::VMIN], raw.c_cc[libc::VTIME]) = (0, 3);
-    assert_eq!(unsafe { libc::tcsetattr(slave.as_raw_fd(), libc::TCSANOW, &raw const raw) }, 0);
-    unsafe { libc::alarm(1_000) };
-    takes("VTIME", 0.3, || assert_eq!((&slave).read(&mut [0]).unwrap(), 0));
-    assert!(unsafe { libc::alarm(0) } > 990);
-}
-
-/// Another process, outside of the tree, has a lease on a file, which it gives back after 0.3 s. A
-/// thread that opens the file sleeps until then, and nothing shows for how long.
-#[test]
-fn a_wait_for_what_is_outside_of_the_tree_holds_the_clock() {
-    let path = std::env::temp_dir().join(format!("tickless-warp-lease-{}", std::process::id()));
-    let file = File::create(&path).unwrap();
-    let ignored = unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
-    let set = |kind: c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) };
-    assert_eq!(set(libc::F_WRLCK), 0);
-    let script = format!("timeout 3600 cat {}", path.display());
-    let done = std::thread::scope(|scope| {
-        let run = scope.spawn(|| shell(&script));
-        std::thread::sleep(Duration::from_millis(700));
-        assert_eq!(set(libc::F_UNLCK), 0);
-        run.join().unwrap()
-    });
-    fs::remove_file(&path).unwrap();
-    unsafe { libc::signal(libc::SIGIO, ignored) };
-    assert!(done.status.success() && done.passed() < 60.0, "{:?} {}", done.status, done.err);
-}
-
-/// A shell that opens a named pipe waits for a process of the tree: the clock jumps.
-#[test]
-fn a_wait_for_the_other_end_of_a_named_pipe_does_not_hold_the_clock() {
-    let folder = std::env::temp_dir().join(format!("tickless-warp-pipe-{}", std::process::id()));
-    fs::create_dir(&folder).unwrap();
-    let script = "cd $0 && mkfifo p && (sleep 3600; echo x >p) & sleep 1; cat $0/p; cd $0; cat <p &
-        sleep 7200; echo y >p; wait";
-    let done = warp(&["sh", "-c", script, folder.to_str().unwrap()]);
-    fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(done.out, "x\ny\n", "{}", done.err);
-    assert!((10_800.0..10_900.0).contains(&done.passed()), "{}", done.err);
-}
-
-#[test]
-fn a_frozen_clock_goes_past_the_deadline() {
-    inside_frozen("work::inside_past");
-}
-
-/// As Ruby waits: the wait goes on unless the clock is past its end.
-#[test]
-#[ignore = "another test runs it in virtual time"]
-fn inside_past() {
-    let (start, minute) = (Instant::now(), Duration::from_secs(60));
-    while start.elapsed() <= minute {
-        std::thread::sleep(minute.saturating_sub(start.elapsed()));
-    }
-    takes("an exact wait", 3_600.0, || std::thread::sleep(Duration::from_secs(3_600)));
 }
