@@ -58,15 +58,17 @@ enum Phase {
 }
 
 /// What a base knows of its event device. Used under the base's lock.
+// The fields that every start reads come first in memory, too.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Device {
     policy: Policy,
     lazy_timers: LazyTimers,
     handler_end: HandlerEnd,
-    limits: Limits,
-    armed: Ns,
     phase: Phase,
+    armed: Ns,
     entered: Ns,
+    limits: Limits,
     counts: DeviceCounts,
 }
 

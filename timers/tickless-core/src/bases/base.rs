@@ -30,13 +30,14 @@ use crate::rearm::{Device, DeviceCounts, Locality, Policy, Rearm};
 use crate::state::Life;
 use crate::time::{CpuId, Instant, Ns};
 use alloc::boxed::Box;
-use once_cell::race::OnceBox;
+use once_cell::race::{OnceBool, OnceBox};
 
 /// All bases, one a CPU.
 pub struct Bases<P: Platform> {
     platform: P,
-    /// A base (84 KiB) is created at its first use: on a machine with many CPUs a program often
-    /// uses only some bases. The memory then belongs to the NUMA node of the CPU that uses it.
+    /// A base (2 KiB) is created at its first use, and its wheel's lists (80 KiB) when a coarse
+    /// timer is first armed on it: on a machine with many CPUs a program often uses only some
+    /// bases. The memory then belongs to the NUMA node of the CPU that uses it.
     bases: Box<[OnceBox<Base<P>>]>,
     settings: Settings,
     /// The time at which the clock of each base's wheel begins.
@@ -61,25 +62,35 @@ pub(crate) struct Base<P: Platform> {
     /// Written under the lock; ticks read it without the lock (D1). Only updated if the settings
     /// let an expiry thread fire timers, or a tick advance the wheel.
     pub(crate) thread_next: P::Word,
+    /// Set when the wheel has its lists.
+    has_lists: OnceBool,
 }
 
+// The order of the fields is that in memory: what each start and cancel uses comes first, on one
+// cache line with the device's first fields, and then the queue. A program with many bases or sets
+// that it uses in turn misses the cache for each line.
+#[repr(C)]
 pub(crate) struct BaseState {
-    pub(crate) queues: Queues,
-    pub(crate) device: Device,
-    pub(crate) deferred: Deferred,
-    pub(crate) counts: BaseCounts,
-    pub(crate) late: Late,
-    /// The largest number of timers that a thread has moved or checked while it held the lock.
-    longest_holding: usize,
     /// Whether a canceller waits for a callback of this base to return. Each runner (which executes
     /// callbacks) checks this after each of its callbacks.
     pub(crate) has_waiters: bool,
     /// Whether timers can be armed on this base. If not, only timers that run on it can be (X2).
     pub(crate) is_online: bool,
     /// Whether the base is online, has no expiry thread, and its event device fires for coarse
-    /// timers, too. One flag for all three, so that every start makes one check.
-    pub(crate) is_plain: bool,
+    /// timers, too. One flag for all three, so that every start makes one check. For precise
+    /// timers; for coarse ones, the wheel also has its lists.
+    is_plain: bool,
+    is_plain_for_coarse: bool,
+    pub(crate) counts: BaseCounts,
+    pub(crate) device: Device,
+    pub(crate) queues: Queues,
+    pub(crate) deferred: Deferred,
+    pub(crate) late: Late,
+    /// The largest number of timers that a thread has moved or checked while it held the lock.
+    longest_holding: usize,
 }
+
+const _: () = assert!(size_of::<BaseState>() <= 1_792, "half of it is two histograms");
 
 /// Counts of what happened on a base.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -186,7 +197,9 @@ impl BaseView {
 
 impl<P: Platform> Base<P> {
     fn new(settings: &Settings, beginning: Ns) -> Base<P> {
-        let mut wheel = Wheel::new(settings.tick, beginning);
+        // SAFETY: the starts that arm a coarse timer find `is_plain_for_coarse`, or call `base_for`.
+        #[expect(unsafe_code, reason = "most bases of a program have no coarse timers")]
+        let mut wheel = unsafe { Wheel::without_lists(settings.tick, beginning) };
         if settings.coarse == CoarseExpiry::AtDeadline {
             wheel.make_exact();
         }
@@ -198,6 +211,7 @@ impl<P: Platform> Base<P> {
             queues,
             device,
             is_plain: deferred.plain,
+            is_plain_for_coarse: false,
             deferred,
             counts: BaseCounts::default(),
             late: Late::default(),
@@ -209,23 +223,39 @@ impl<P: Platform> Base<P> {
             state: P::Lock::new(state),
             running: Running::new(),
             thread_next: P::Word::new(Ns::NEVER.0),
+            has_lists: OnceBool::new(),
         }
+    }
+
+    /// Gives the wheel lists, which are allocated without the lock.
+    #[cold]
+    fn add_lists(&self) {
+        let lists = Wheel::new_lists();
+        let mut state = self.state.lock();
+        let unused = state.queues.wheel.add_lists(lists);
+        state.is_plain_for_coarse = state.is_plain;
+        drop(state);
+        drop(unused);
+        // An error means that another thread has set it.
+        let _ = self.has_lists.set(true);
     }
 }
 
 impl<P: Platform> core::fmt::Debug for Bases<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let used = self.bases.iter().filter(|base| base.get().is_some()).count();
+        let used = self.bases.iter().filter_map(OnceBox::get);
+        let wheels = used.clone().filter(|base| base.has_lists.get().is_some());
         f.debug_struct("Bases")
             .field("count", &self.count())
-            .field("used", &used)
+            .field("used", &used.count())
+            .field("wheels", &wheels.count())
             .finish_non_exhaustive()
     }
 }
 
 impl<P: Platform> Bases<P> {
-    /// Prepares `count` bases without timers. The first timer that is armed on a base allocates it;
-    /// other operations do not allocate.
+    /// Prepares `count` bases without timers. The first timer that is armed on a base allocates it,
+    /// and the first coarse timer its wheel; other operations do not allocate.
     pub fn new(platform: P, count: u16, settings: Settings) -> Bases<P> {
         let is_exact = settings.coarse == CoarseExpiry::AtDeadline;
         debug_assert!(!is_exact || settings.push_out == PushOut::Eager, "see CoarseExpiry");
@@ -323,6 +353,16 @@ impl<P: Platform> Bases<P> {
         base.get_or_init(|| Box::new(Base::new(&self.settings, self.beginning)))
     }
 
+    /// Returns a base on which a timer of this family can be armed. The caller holds no lock.
+    #[inline]
+    pub(crate) fn base_for<L: Family<P>>(&self, cpu: CpuId) -> &Base<P> {
+        let base = self.base(cpu);
+        if L::COARSE && base.has_lists.get().is_none() {
+            base.add_lists();
+        }
+        base
+    }
+
     /// Takes the lock that guards a timer. Waits while the timer is migrating. A timer that was
     /// never armed is claimed for the base `first`, if one is given: it is migrating until it is
     /// armed, so other threads never see it idle in between (R10). Returns `None` if the timer was
@@ -391,11 +431,18 @@ impl BaseState {
     pub(crate) fn come_online(&mut self) {
         self.is_online = true;
         self.is_plain = self.deferred.plain;
+        self.is_plain_for_coarse = self.is_plain && self.queues.wheel.has_lists();
     }
 
     pub(crate) fn go_offline(&mut self) {
         self.is_online = false;
         self.is_plain = false;
+        self.is_plain_for_coarse = false;
+    }
+
+    #[inline]
+    pub(crate) fn is_plain<L: Link>(&self) -> bool {
+        if L::COARSE { self.is_plain_for_coarse } else { self.is_plain }
     }
 
     #[inline]

@@ -11,12 +11,15 @@ use crate::state::{FiresIn, Life};
 use crate::time::{Ns, Tick, Window};
 
 /// The timers of one base.
+// The order of the fields is that in memory: the wheel's alignment also puts the fields of
+// `precise` that each start and cancel uses on one cache line.
+#[repr(C)]
 pub struct Queues {
-    pub(crate) wheel: Wheel,
     /// Precise timers that fire in the handler.
     pub(crate) precise: PreciseQueue,
     /// Precise timers that fire in the expiry thread. Empty unless expiry is deferred.
     pub(crate) deferred: PreciseQueue,
+    pub(crate) wheel: Wheel,
 }
 
 /// When and where a timer should fire.

@@ -140,7 +140,7 @@ impl<P: Platform> Bases<P> {
         let (timer, life) = timer.on(here);
         let state = self.base(here).state.lock();
         let options = Options::default();
-        if state.is_plain {
+        if state.is_plain::<L>() {
             self.arm_plain(state, timer, life, self.arming::<L>(window, options), now);
         } else {
             drop(state);
@@ -203,7 +203,7 @@ impl<P: Platform> Bases<P> {
         options: Options,
     ) -> Result<Started, StartError> {
         // Read again under the lock: see `lock_timer`.
-        if timer.life(Ordering::Relaxed) != life || !state.is_plain {
+        if timer.life(Ordering::Relaxed) != life || !state.is_plain::<L>() {
             drop(state);
             return self.start_slow(timer, window, now, options);
         }
@@ -248,6 +248,7 @@ impl<P: Platform> Bases<P> {
         if target.index() >= self.count() {
             return Err(StartError::NoSuchBase(target));
         }
+        self.base_for::<L>(target);
         let Some((cpu, mut state, life)) = self.lock_timer(timer, Some(target)) else {
             return Err(StartError::Shut);
         };
@@ -322,7 +323,7 @@ impl<P: Platform> Bases<P> {
             self.finish(state, after_unlock);
             after_unlock = Rearm::Keep;
             cpu = target;
-            state = self.base(cpu).state.lock();
+            state = self.base_for::<L>(cpu).state.lock();
             moves_to = (!state.is_online).then(|| self.after(cpu));
             state.counts.migrated += u64::from(state.is_online);
         }

@@ -107,18 +107,24 @@ impl WheelRef {
     }
 }
 
+/// Lists, and what their owner stores about them.
 #[derive(Debug)]
-pub(crate) struct Lists<const COUNT: usize> {
+pub(crate) struct Lists<const COUNT: usize, T: 'static = ()> {
     heads: NonNull<Ends>,
+    about: NonNull<T>,
+    /// Whether other lists own the heads and `about`, and these only read them.
+    is_lent: bool,
 }
 
-// SAFETY: this value owns the heads, and by the promise of `WheelRef::new` the nodes on the lists
-// are only used together with the lists.
-unsafe impl<const COUNT: usize> Send for Lists<COUNT> {}
+// SAFETY: this value owns what it points to, or reads it, and by the promise of `WheelRef::new` the
+// nodes on the lists are only used together with the lists.
+unsafe impl<const COUNT: usize, T: Send> Send for Lists<COUNT, T> {}
+// SAFETY: methods that take a shared reference only read.
+unsafe impl<const COUNT: usize, T: Sync> Sync for Lists<COUNT, T> {}
 
-impl<const COUNT: usize> Lists<COUNT> {
+impl<const COUNT: usize, T> Lists<COUNT, T> {
     /// Returns empty lists. Allocates their heads; no other method allocates.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(about: T) -> Self {
         let heads = NonNull::from(Box::leak(Box::<[Ends]>::new_uninit_slice(COUNT))).cast::<Ends>();
         // Not an iterator: Miri is slow with it, and this loop is most of a base's creation.
         let mut list = 0;
@@ -128,7 +134,32 @@ impl<const COUNT: usize> Lists<COUNT> {
             unsafe { *head = Ends { next: Cell::new(head), prev: Cell::new(head) } };
             list += 1;
         }
-        Lists { heads }
+        Lists { heads, about: NonNull::from(Box::leak(Box::new(about))), is_lent: false }
+    }
+
+    /// Returns lists that read the memory of these, for as long as they are empty.
+    ///
+    /// # Safety
+    /// No node is put on these lists or the returned ones, and `about_mut` is not called.
+    pub(crate) unsafe fn lend(&'static self) -> Self {
+        Lists { is_lent: true, ..*self }
+    }
+
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
+    #[inline]
+    pub(crate) fn about(&self) -> &T {
+        // SAFETY: it is owned, or lent for ever.
+        unsafe { self.about.as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn about_mut(&mut self) -> &mut T {
+        debug_assert!(!self.is_lent, "others read this");
+        // SAFETY: it is owned, because the caller of `lend` promised not to call this otherwise.
+        unsafe { self.about.as_mut() }
     }
 
     /// Appends a node to a list. O(1). Returns whether the list was empty.
@@ -136,6 +167,7 @@ impl<const COUNT: usize> Lists<COUNT> {
     /// Panics if the node is on a list: its old neighbours would keep pointers to it.
     #[inline]
     pub(crate) fn push_back(&mut self, list: usize, node: WheelRef) -> bool {
+        debug_assert!(!self.is_lent, "others read these lists");
         if node.is_linked() {
             misused("the node is on a list already");
         }
@@ -246,11 +278,14 @@ impl<const COUNT: usize> Lists<COUNT> {
     }
 }
 
-impl<const COUNT: usize> Drop for Lists<COUNT> {
+impl<const COUNT: usize, T> Drop for Lists<COUNT, T> {
     fn drop(&mut self) {
+        if self.is_lent {
+            return;
+        }
         let heads = core::ptr::slice_from_raw_parts_mut(self.heads.as_ptr(), COUNT);
-        // SAFETY: `new` leaked exactly this slice, and nothing else frees it.
-        drop(unsafe { Box::from_raw(heads) });
+        // SAFETY: `new` leaked exactly these two, and nothing else frees them.
+        drop(unsafe { (Box::from_raw(heads), Box::from_raw(self.about.as_ptr())) });
     }
 }
 
@@ -314,7 +349,7 @@ mod tests {
 
     #[test]
     fn unlinked_nodes_have_no_list() {
-        let mut lists = Lists::<2>::new();
+        let mut lists = Lists::<2>::new(());
         let nodes = [0, 1].map(|_| WheelRef::forever());
         assert_eq!((lists.unlink(nodes[0]), lists.after(nodes[0])), (None, None));
         assert!(lists.push_back(1, nodes[0]) && !lists.push_back(1, nodes[1]));
@@ -325,7 +360,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "on a list already")]
     fn a_linked_node_is_not_pushed_again() {
-        let (mut lists, node) = (Lists::<2>::new(), WheelRef::forever());
+        let (mut lists, node) = (Lists::<2>::new(()), WheelRef::forever());
         lists.push_back(0, node);
         lists.push_back(1, node);
     }

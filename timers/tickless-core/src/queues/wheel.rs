@@ -55,6 +55,7 @@ use crate::state::Held;
 use crate::time::{Ns, Tick};
 use alloc::boxed::Box;
 use core::mem::offset_of;
+use once_cell::race::OnceBox;
 use place::DEFERRABLE;
 pub(crate) use place::{WheelPlace, level_of};
 use run_ahead::RunAhead;
@@ -72,7 +73,9 @@ const DUE: usize = BUCKETS * LANES;
 /// are not popped before the next `advance`: otherwise a callback that always rearms its timer for
 /// the past would prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
-type WheelLists = Lists<{ OVERDUE + 1 }>;
+/// The lists and the buckets: nearly all memory of a wheel. The number of buckets is a power of two:
+/// a masked index needs no bounds check.
+pub(crate) type WheelLists = Lists<{ OVERDUE + 1 }, [Bucket; BUCKETS.next_power_of_two()]>;
 /// The largest distance in ticks that the top level can hold, at any position of the clock.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
@@ -148,9 +151,7 @@ pub struct Wheel {
     /// or live (see `Level`) count.
     next_mark: u64,
     lists: WheelLists,
-    /// This and the next array have a power of two as length: a masked index needs no bounds check.
-    buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
-    /// One element for each level.
+    /// One element for each level, and more: as for the buckets.
     levels: [Level; LEVELS.next_power_of_two()],
     /// The number of timers on `DUE` and `OVERDUE` that are not deferrable.
     due_live: usize,
@@ -160,7 +161,7 @@ pub struct Wheel {
     cursor: Cursor,
 }
 
-const _: () = assert!(offset_of!(Wheel, buckets) / 64 < offset_of!(Wheel, due_live) / 64);
+const _: () = assert!(offset_of!(Wheel, lists) / 64 < offset_of!(Wheel, due_live) / 64);
 
 /// The state of a level, in words with a bit for each bucket.
 #[derive(Clone, Copy, Debug, Default)]
@@ -172,7 +173,7 @@ struct Level {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
+pub(crate) struct Bucket {
     /// The number of timers on the bucket's lists that are not deferrable.
     count: u32,
     /// A bit for each list that is not empty. From bit [`LANES`] on, a bit for each list to which a
@@ -190,8 +191,39 @@ impl Wheel {
     /// The largest number of timers that one [`pop`](Wheel::pop) examines.
     pub const LOOKS_MAX: usize = 1 + LANES;
 
-    /// Returns an empty wheel with its clock at `now`. Allocates its buckets, 75 KiB.
+    /// Returns an empty wheel with its clock at `now`. Allocates its lists, 80 KiB.
     pub fn new(tick: Tick, now: Ns) -> Wheel {
+        Wheel::on(Wheel::new_lists(), tick, now)
+    }
+
+    /// Does the same without lists of its own, which [`add_lists`](Wheel::add_lists) adds later.
+    ///
+    /// # Safety
+    /// Before that no timer is armed.
+    #[expect(unsafe_code, reason = "wheels without timers read the same lists")]
+    pub(crate) unsafe fn without_lists(tick: Tick, now: Ns) -> Wheel {
+        static EMPTY: OnceBox<WheelLists> = OnceBox::new();
+        let empty = EMPTY.get_or_init(|| Box::new(Wheel::new_lists()));
+        // SAFETY: no timer is ever armed on `EMPTY`, nor, as the caller promises, on this wheel.
+        // Without a timer a wheel only reads its lists.
+        Wheel::on(unsafe { empty.lend() }, tick, now)
+    }
+
+    pub(crate) fn new_lists() -> WheelLists {
+        Lists::new([Bucket::default(); BUCKETS.next_power_of_two()])
+    }
+
+    pub(crate) fn has_lists(&self) -> bool {
+        !self.lists.is_lent()
+    }
+
+    /// Makes the wheel use these lists, unless it has some of its own. Returns what it does not
+    /// use, for the caller to drop.
+    pub(crate) fn add_lists(&mut self, lists: WheelLists) -> WheelLists {
+        if self.has_lists() { lists } else { core::mem::replace(&mut self.lists, lists) }
+    }
+
+    fn on(lists: WheelLists, tick: Tick, now: Ns) -> Wheel {
         let clk = tick.floor(now);
         Wheel {
             tick,
@@ -201,9 +233,8 @@ impl Wheel {
             pop_by: tick.start(clk),
             is_exact: false,
             next_mark: u64::MAX,
-            lists: Lists::new(),
+            lists,
             levels: Default::default(),
-            buckets: Box::new([Bucket::default(); BUCKETS.next_power_of_two()]),
             due_live: 0,
             deferrable: 0,
             relocated: 0,
@@ -342,10 +373,11 @@ impl Wheel {
     /// Returns the lists that are marked as not empty, and those of due timers.
     fn lists_in_use(&self) -> impl Iterator<Item = usize> {
         let marked = move |bucket: usize| {
-            let lanes = (0..LANES).filter(move |lane| self.buckets[bucket].lanes >> lane & 1 == 1);
+            let lanes =
+                (0..LANES).filter(move |lane| self.buckets()[bucket].lanes >> lane & 1 == 1);
             lanes.map(move |lane| bucket * LANES + lane)
         };
-        let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets[bucket].is_empty());
+        let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets()[bucket].is_empty());
         (DUE..=OVERDUE).chain(occupied.flat_map(marked))
     }
 
@@ -412,10 +444,10 @@ impl Wheel {
             let bit = 1 << (bucket % SLOTS);
             if self.levels[level].occupied & bit != 0 {
                 self.levels[level].occupied &= !bit;
-                let lanes = core::mem::take(&mut self.buckets[bucket].lanes);
+                let lanes = core::mem::take(&mut self.bucket(bucket).lanes);
                 for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
                     let list = bucket * LANES + lane;
-                    if onto == DUE && self.buckets[bucket].count >= RunAhead::WORTHWHILE {
+                    if onto == DUE && self.buckets()[bucket].count >= RunAhead::WORTHWHILE {
                         let is_behind = !self.lists.is_empty(DUE);
                         self.run_ahead.add(self.lists.both_ends(list), is_behind);
                         self.is_walked = true;
@@ -425,7 +457,7 @@ impl Wheel {
             }
             if self.levels[level].live & bit != 0 {
                 self.levels[level].live &= !bit;
-                self.due_live += core::mem::take(&mut self.buckets[bucket].count) as usize;
+                self.due_live += core::mem::take(&mut self.bucket(bucket).count) as usize;
             }
         }
     }
@@ -478,7 +510,11 @@ impl Wheel {
 
     #[inline]
     fn bucket(&mut self, bucket: usize) -> &mut Bucket {
-        &mut self.buckets[bucket % BUCKETS.next_power_of_two()]
+        &mut self.lists.about_mut()[bucket % BUCKETS.next_power_of_two()]
+    }
+
+    fn buckets(&self) -> &[Bucket] {
+        self.lists.about()
     }
 
     #[inline]

@@ -30,6 +30,8 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use tickless_core::platform::Lock;
 
 /// A mutual-exclusion lock for the state of a base, biased towards the thread that uses it most.
+// In memory, the first line of the value follows that of the lock.
+#[repr(C)]
 pub struct BiasedLock<T> {
     bias: Bias<Threads>,
     value: UnsafeCell<T>,

@@ -69,7 +69,7 @@ impl Wheel {
         let mut has_gathered = false;
         for level in (0..LEVELS).rev() {
             let slot = ((last >> (3 * level)) + 1) as usize % SLOTS;
-            if self.bucket(level * SLOTS + slot).is_empty() {
+            if self.buckets()[level * SLOTS + slot].is_empty() {
                 continue;
             }
             for lane in 0..=lane(last, level) {

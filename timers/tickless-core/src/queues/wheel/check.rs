@@ -11,7 +11,7 @@ impl Wheel {
         let (mut due_live, mut len) = (0, 0);
         let mut fault = None;
         let unequal = BrokenInvariant("timer wheel: a bit does not match its list");
-        for (number, bucket) in self.buckets.iter().enumerate() {
+        for (number, bucket) in self.buckets().iter().enumerate() {
             let is_occupied = self.levels[number / SLOTS].occupied >> (number % SLOTS) & 1 == 1;
             if is_occupied == bucket.is_empty() {
                 return Err(unequal);
@@ -42,7 +42,7 @@ impl Wheel {
         }
         for (bucket, &count) in counts.iter().enumerate() {
             let live = self.levels[bucket / SLOTS].live >> (bucket % SLOTS) & 1 == 1;
-            if count != self.buckets[bucket].count || live != (count > 0) {
+            if count != self.buckets()[bucket].count || live != (count > 0) {
                 return Err(BrokenInvariant("timer wheel: a count of a bucket is wrong"));
             }
         }
@@ -72,7 +72,7 @@ mod tests {
         for node in nodes {
             wheel.arm(node, Ns::from_ms(10), Wakes::Yes);
         }
-        let mut others = Lists::<1>::new();
+        let mut others = Lists::<1>::new(());
         others.unlink(nodes[0]);
         assert!(wheel.check().is_err_and(|broken| broken.0.contains("count")));
         others.unlink(nodes[1]);

@@ -93,7 +93,7 @@ impl Wheel {
             let mut live = self.levels[level].live;
             while live != 0 {
                 *count +=
-                    self.buckets[level * SLOTS + live.trailing_zeros() as usize].count as usize;
+                    self.buckets()[level * SLOTS + live.trailing_zeros() as usize].count as usize;
                 live &= live - 1;
             }
         }
@@ -139,7 +139,7 @@ impl Wheel {
     }
 
     fn front(&self, list: usize) -> Option<WheelRef> {
-        let is_empty = list < DUE && self.buckets[list / LANES].lanes >> (list % LANES) & 1 == 0;
+        let is_empty = list < DUE && self.buckets()[list / LANES].lanes >> (list % LANES) & 1 == 0;
         if is_empty { None } else { self.lists.front(list) }
     }
 }
