@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -348,21 +348,27 @@ fn inside_clocks() {
         let mut now = spec(0);
         let to = &raw mut now;
         assert_eq!(unsafe { libc::syscall(libc::SYS_clock_gettime, clock, to) }, 0);
-        (now.tv_sec, now.tv_nsec)
+        now
     };
-    for round in 0..200 {
-        for clock in [0, 1, 4, 5, 6, 7, 11] {
-            let by_page = || {
-                let now = now(clock);
-                (now.tv_sec, now.tv_nsec)
-            };
-            let [a, b, c] = [by_page(), by_call(clock), by_page()];
-            assert!(a <= b && b <= c, "clock {clock}: {a:?} {b:?} {c:?}");
+    let latest = [0, 1, 4, 5, 6, 7, 11].map(|clock: c_int| (clock, AtomicI64::new(0)));
+    // No reading, of either kind, is before one that any thread has made.
+    let read_all = |thread| {
+        for round in 0..200 {
+            for (clock, latest) in &latest {
+                for read in [now as fn(c_int) -> timespec, by_call, now] {
+                    let before = latest.load(Ordering::SeqCst);
+                    let now = read(*clock);
+                    let now = now.tv_sec * 1_000_000_000 + now.tv_nsec;
+                    assert!(now >= before, "clock {clock}: {now} after {before}");
+                    latest.fetch_max(now, Ordering::SeqCst);
+                }
+            }
+            if (round + thread) % 10 == 0 {
+                takes("a sleep of an hour", 3_600.0, || unsafe { libc::sleep(3_600) });
+            }
         }
-        if round % 10 == 0 {
-            takes("a sleep of an hour", 3_600.0, || unsafe { libc::sleep(3_600) });
-        }
-    }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|thread| _ = scope.spawn(move || read_all(thread))));
     let mut value = libc::timeval { tv_sec: 0, tv_usec: 0 };
     assert_eq!(unsafe { libc::gettimeofday(&raw mut value, null_mut()) }, 0);
     let seconds = unsafe { libc::time(null_mut()) };
