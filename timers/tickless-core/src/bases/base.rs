@@ -197,7 +197,7 @@ impl BaseView {
 
 impl<P: Platform> Base<P> {
     fn new(settings: &Settings, beginning: Ns) -> Base<P> {
-        // SAFETY: the starts that arm a coarse timer find `is_plain_for_coarse`, or call `base_for`.
+        // SAFETY: a start of a coarse timer finds `is_plain_for_coarse`, or calls `base_for`.
         #[expect(unsafe_code, reason = "most bases of a program have no coarse timers")]
         let mut wheel = unsafe { Wheel::without_lists(settings.tick, beginning) };
         if settings.coarse == CoarseExpiry::AtDeadline {

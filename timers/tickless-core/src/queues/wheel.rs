@@ -73,8 +73,8 @@ const DUE: usize = BUCKETS * LANES;
 /// are not popped before the next `advance`: otherwise a callback that always rearms its timer for
 /// the past would prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
-/// The lists and the buckets: nearly all memory of a wheel. The number of buckets is a power of two:
-/// a masked index needs no bounds check.
+/// The lists and the buckets: nearly all memory of a wheel. The number of buckets is a power of
+/// two: a masked index needs no bounds check.
 pub(crate) type WheelLists = Lists<{ OVERDUE + 1 }, [Bucket; BUCKETS.next_power_of_two()]>;
 /// The largest distance in ticks that the top level can hold, at any position of the clock.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));

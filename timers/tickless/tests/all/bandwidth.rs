@@ -4,7 +4,7 @@ use crate::support::woken::calls;
 use crate::support::{Gate, Log, MS, Rng, seed, wait_until};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -181,62 +181,60 @@ fn impossible_groups_are_refused() {
     assert_eq!(limiter.try_acquire(0), Ok(()));
 }
 
-/// Burns CPU time in small pieces with a check between them, until `stop`. Returns how often it
-/// waited, and the CPU time that it used.
-fn burn(throttle: &tickless::bandwidth::Throttle, stop: &AtomicBool) -> (u64, u128) {
-    let cpu_time = || {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
-    };
-    // Before joining, so that everything that is charged is counted here.
-    let (mut waited, begun) = (0, cpu_time());
-    let mut worker = throttle.join().unwrap();
-    while !stop.load(Ordering::Relaxed) {
-        for n in 0..20_000u64 {
-            std::hint::black_box(n);
-        }
-        waited += u64::from(worker.check() == Ok(true));
-    }
-    drop(worker);
-    (waited, cpu_time() - begun)
+fn cpu_time() -> u128 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
 }
 
-/// Goal: two groups of two threads each have a quarter of a CPU each. Neither uses more than its
-/// quota in a period, and each comes close to it if the machine has free CPUs. The quota is
-/// conserved after the threads have left.
+/// Goal: whatever the workers of a group do, it charges exactly what they use, and they use no more
+/// than its quota.
+/// Method: threads join, work, check, rest and leave at random, until the group has met its limit.
+/// Each reads its CPU time just outside and just inside of each membership.
 #[test]
-fn threads_are_throttled() {
-    let timers = Timers::process().unwrap();
-    let (quota, period) = (MS * 5, MS * 20);
-    let groups: Vec<_> =
-        (0..2).map(|_| timers.throttle(quota, period).slice(MS).start().unwrap()).collect();
-    let stop = AtomicBool::new(false);
+fn random_workers_are_charged_for_what_they_use() {
+    let seed = seed("bandwidth", "random_workers_are_charged_for_what_they_use");
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let (quota, period) = (MS, MS * 10);
+    let throttle = timers.throttle(quota, period).slice(MS / 4).extra(MS).start().unwrap();
+    drop(timers);
     let begun = std::time::Instant::now();
-    let burnt: Vec<(u64, u128)> = std::thread::scope(|scope| {
-        let stop = &stop;
-        let start = |group| scope.spawn(move || burn(group, stop));
-        let threads: Vec<_> = groups.iter().flat_map(|group| [group, group]).map(start).collect();
-        std::thread::park_timeout(MS * 600);
+    let work = |number: u64| {
+        let (mut rng, throttle) = (Rng::new(seed + number), throttle.clone());
+        let (mut inside, mut outside) = (0, 0);
         // This takes longer if other processes use the CPUs.
-        wait_until("each group has met its limit", || {
-            groups.iter().all(|group| group.counts().throttled > 0)
-        });
-        stop.store(true, Ordering::Relaxed);
+        for round in 0.. {
+            if round >= 12 && throttle.counts().throttled > 0 {
+                break;
+            }
+            let before = cpu_time();
+            let mut worker = throttle.clone().join().unwrap();
+            let joined = cpu_time();
+            for _ in 0..rng.below(40) {
+                (0..rng.of_any_size(17)).for_each(|n| _ = std::hint::black_box(n));
+                match rng.below(8) {
+                    0 => worker.rest().unwrap(),
+                    1 => std::thread::yield_now(),
+                    _ => _ = worker.check().unwrap(),
+                }
+            }
+            inside += cpu_time() - joined;
+            drop(worker);
+            outside += cpu_time() - before;
+        }
+        (inside, outside)
+    };
+    let used: Vec<(u128, u128)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6).map(|number| scope.spawn(move || work(number))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
+    let (inside, outside) = used.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let counts = throttle.counts();
+    assert!(inside <= counts.used && counts.used <= outside, "{inside}..{outside}: {counts:?}");
+    assert_eq!((throttle.waiting(), counts.throttled), (0, counts.released), "{counts:?}");
+    // A thread may owe what it used between two checks.
     let periods = begun.elapsed().as_nanos() as f64 / period.as_nanos() as f64;
-    for (group, threads) in groups.iter().zip(burnt.chunks(2)) {
-        let counts = group.counts();
-        let really: u128 = threads.iter().map(|thread| thread.1).sum();
-        assert!(counts.used <= really && really - counts.used < 2_000_000, "{counts:?}, {really}");
-        let share = counts.used as f64 / (periods * quota.as_nanos() as f64);
-        println!("used {:.1} % of the quota, {counts:?}", share * 100.0);
-        // The pool starts full, and each thread may owe a little.
-        let most = (periods + 1.0) * quota.as_nanos() as f64 + 2e6;
-        assert!((counts.used as f64) < most, "{counts:?} in {periods} periods");
-        assert_eq!(group.waiting(), 0);
-    }
-    assert!(burnt.iter().map(|thread| thread.0).sum::<u64>() > 0);
+    let most = (periods + 2.0) * quota.as_nanos() as f64 + 6e6;
+    assert!((counts.used as f64) < most, "{counts:?} in {periods} periods");
 }
 
 #[test]
