@@ -86,10 +86,13 @@ pub struct ThreadUsage {
 pub struct Threads(BTreeMap<OsString, ThreadUsage>);
 
 impl Threads {
-    /// Takes a snapshot: what each running thread has used, if its name begins with one of `names`.
-    /// The snapshot is empty if the system does not provide the data.
-    pub fn named(names: &[&str]) -> Threads {
-        let Ok(threads) = fs::read_dir("/proc/self/task") else {
+    /// The folder of the calling process' threads.
+    pub const OF_PROCESS: &str = "/proc/self/task";
+
+    /// Takes a snapshot: what each running thread in a folder of `/proc` has used, if its name
+    /// begins with one of `names`. It is empty if the system does not provide the data.
+    pub fn named(folder: &str, names: &[&str]) -> Threads {
+        let Ok(threads) = fs::read_dir(folder) else {
             return Threads::default();
         };
         // A thread can end while its files are read. Such a thread is left out.
@@ -176,14 +179,15 @@ mod tests {
         let mut before = Threads::default();
         for round in 0..300 {
             if round == 1 {
-                before = Threads::named(&["counted/"]);
+                before = Threads::named(Threads::OF_PROCESS, &["counted/"]);
             }
             go_on.send(()).unwrap();
             told.recv().unwrap();
         }
-        let used = Threads::named(&["nobody/", "counted/"]).used_since(&before);
+        let used =
+            Threads::named(Threads::OF_PROCESS, &["nobody/", "counted/"]).used_since(&before);
         assert!(used.switches > 50 && used.cpu_s > 0.0, "{used:?}");
-        assert!(Threads::named(&["nobody/"]).0.is_empty());
+        assert!(Threads::named(Threads::OF_PROCESS, &["nobody/"]).0.is_empty());
         drop(go_on);
         thread.join().unwrap();
     }

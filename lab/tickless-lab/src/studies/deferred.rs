@@ -4,6 +4,7 @@ mod doctor;
 mod live;
 pub mod model;
 mod scene;
+mod softirqs;
 
 use super::plot::{Bar, Plot, Shape, Side};
 use super::sim;

@@ -8,7 +8,7 @@
 //! changes.
 
 use super::scene::{ExpiryWakes, Scene, Taken};
-use super::{STUDY, plot_wakes};
+use super::{STUDY, plot_wakes, softirqs};
 use crate::error::LabError;
 use crate::latency::Tally;
 use crate::measure::{Spread, interleave};
@@ -26,6 +26,9 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         .reject_cpus("study deferred --live uses every CPU; leave --cpus out, or use taskset")?;
     let mut study = StudyResult::live("deferred", request);
     let effort = request.effort;
+    // Counted before the study's own threads raise softirqs.
+    let (kernel, softirqs) =
+        softirqs::count(Duration::from_millis(effort.pick(150, 1_000, 10_000)));
     let (turns, ms) = (effort.turns(1, 3, 10), effort.pick(150, 1_000, 10_000));
     let compared = play("ticking", &CIRCUMSTANCES, turns, ms, request, progress)?;
     let (turns, ms) = (effort.turns(1, 2, 5), effort.pick(100, 700, 5_000));
@@ -34,7 +37,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     cells(&mut study, &PHASES, &phases, &FIGURES[OF_PROBE]);
     plots(&mut study, &compared);
     comparisons(&mut study, &compared);
-    explain(&mut study, &compared);
+    study.cells.extend(kernel);
+    explain(&mut study, &compared, softirqs);
     Ok(study)
 }
 
@@ -178,7 +182,7 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
 }
 
 /// Adds the notes and answers. They show by how many percent each latency changed.
-fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
+fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], softirqs: String) {
     let probed: u64 = compared.iter().flatten().map(|taken| sum(taken).lateness.len()).sum();
     let all = || compared.iter().flatten().flatten();
     let merged: u64 = all().map(|taken| taken.merged).sum();
@@ -187,6 +191,7 @@ fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
         ("probed", probed.to_string()),
         ("merged", merged.to_string()),
         ("longest", longest.to_string()),
+        ("softirqs", softirqs),
     ];
     for (name, id) in [
         ("idle avg", "1000hz.idle.probe_avg"),

@@ -194,7 +194,7 @@ fn longest_batch(stats: &Stats) -> u64 {
 }
 
 fn threads() -> Threads {
-    Threads::named(&["tickless/", "tickless-x/"])
+    Threads::named(Threads::OF_PROCESS, &["tickless/", "tickless-x/"])
 }
 
 /// Waits until this many of the library's threads have started, and a little longer, for them to
