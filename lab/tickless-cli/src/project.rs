@@ -13,6 +13,7 @@ use tickless_fleet::row::Figure;
 use tickless_lab::machines;
 use tickless_lab::progress::Progress;
 use tickless_lab::text::time;
+use tickless_machine::size::CPUS_MAX;
 use tickless_trace::Trace;
 use tickless_trace::replay::streams::Streams;
 use tickless_trace::replay::{Inference, ReplayPolicy};
@@ -71,8 +72,9 @@ impl Command for ProjectArgs {
         let spec = machines::find(&self.machine).map_err(Failure::usage)?;
         let own = u64::from(spec.costs().topology.cpus());
         let cpus: Vec<u64> = self.cpus.as_ref().map_or(vec![own], |cpus| cpus.iter().collect());
-        if let Some(count) = cpus.iter().find(|count| !(1..=4_096).contains(*count)) {
-            return Err(Failure::usage(format_args!("{count} CPUs; ask for 1 to 4096")));
+        let is_possible = |count: &&u64| (1..=CPUS_MAX.into()).contains(*count);
+        if let Some(count) = cpus.iter().find(|count| !is_possible(count)) {
+            return Err(Failure::usage(format_args!("{count} CPUs; ask for 1 to {CPUS_MAX}")));
         }
         if let Some(seconds) = self.seconds.filter(|it| !(it.is_finite() && *it > 0.0)) {
             return Err(Failure::usage(format_args!("--seconds {seconds} is no time")));

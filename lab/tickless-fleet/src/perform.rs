@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::Settings;
 use tickless_lab::studies::rearm::model as rearm;
 use tickless_lab::studies::{self, Study, schedule};
-use tickless_machine::size::sized;
+use tickless_machine::size::exactly;
 use tickless_machine::spec::Spec;
 use tickless_trace::Trace;
 use tickless_trace::replay::streams::Streams;
@@ -48,18 +48,21 @@ pub(crate) fn catch<T>(
 }
 
 /// Runs a study on a simulated machine in which operations cost as much time as on `like`, and
-/// which has the cell's number of CPUs, tick rate and seed.
+/// which has the cell's number of CPUs, tick rate and seed. Refuses what the machine or the study
+/// does not have.
 pub fn simulate_on(like: &Spec, cell: &Cell) -> Figures {
-    let mut spec = sized(like, cpus(like, cell)).spec;
+    let name = cell.study.unwrap_or(StudyName::SCHEDULE);
+    cell.check(name)?;
+    let mut spec = exactly(like, cpus(like, cell)).map_err(|error| error.to_string())?;
     if let Some(hz) = cell.hz {
         spec = spec.with("workload.hz", f64::from(hz));
     }
     spec.seed = cell.seed.unwrap_or(0);
-    let name = cell.study.map_or("", StudyName::name);
-    let Some(study) = Study::named(name) else {
+    let Some(study) = Study::named(name.name()) else {
         return slices(&spec, cell, cell.policy);
     };
-    spec.require(study.needs).map_err(|error| error.to_string())?;
+    let hz: &[&str] = if cell.hz.is_some() { &["workload.hz"] } else { &[] };
+    spec.require(&[study.needs, hz].concat()).map_err(|error| error.to_string())?;
     if let (Some(StudyName::REARM), Some(policy)) = (cell.study, cell.policy) {
         return ping_pong(&spec, policy, cell.length);
     }

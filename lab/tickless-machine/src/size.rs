@@ -10,6 +10,33 @@ pub struct Sized {
     pub spec: Spec,
 }
 
+/// The greatest number of CPUs that a simulated machine is asked to have.
+pub const CPUS_MAX: u16 = 4_096;
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SizeError {
+    #[error("{0} CPUs; ask for 1 to {CPUS_MAX}")]
+    Range(u16),
+    #[error(
+        "a machine like {machine} has whole cores and sockets, so there is none with {asked} CPUs; \
+         the next has {next} CPUs"
+    )]
+    Parts { machine: String, asked: u16, next: u16 },
+}
+
+/// Returns a machine with the same prices and exactly `asked` CPUs.
+pub fn exactly(like: &Spec, asked: u16) -> Result<Spec, SizeError> {
+    if !(1..=CPUS_MAX).contains(&asked) {
+        return Err(SizeError::Range(asked));
+    }
+    match sized(like, asked) {
+        Sized { cpus, spec } if cpus == asked => Ok(spec),
+        Sized { cpus: next, .. } => {
+            Err(SizeError::Parts { machine: like.name.clone(), asked, next })
+        }
+    }
+}
+
 /// Returns a machine with the same prices and `asked` CPUs, or the next higher number that is
 /// possible. Only a machine with a single socket can have fewer cores for each socket.
 pub fn sized(like: &Spec, asked: u16) -> Sized {

@@ -1,7 +1,7 @@
 //! The content of a campaign's file, a TOML file that requests many computations. The keys are
 //! described in docs/book/src/fleet.md.
 
-use super::cell::{Kind, StudyName};
+use super::cell::{HZ_MAX, Kind, StudyName};
 use super::error::CampaignError;
 use super::numbers::Numbers;
 use crate::clock::Clock;
@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::num::NonZeroU32;
+use tickless_machine::size::CPUS_MAX;
 use tickless_trace::replay::ReplayPolicy;
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -90,7 +91,8 @@ impl Axes {
             let known = [required, optional].concat().join(", ");
             return Err(format!("{axis} is no axis of such cells, which are {known}"));
         }
-        for (axis, numbers, most) in [("cpus", &self.cpus, 4_096), ("hz", &self.hz, 100_000)] {
+        let most_cpus = u64::from(CPUS_MAX);
+        for (axis, numbers, most) in [("cpus", &self.cpus, most_cpus), ("hz", &self.hz, HZ_MAX)] {
             let outside = |number: &u64| !(1..=most).contains(number);
             if let Some(number) = numbers.iter().flat_map(Numbers::iter).find(outside) {
                 return Err(format!("{axis}: {number} is not a number from 1 to {most}"));

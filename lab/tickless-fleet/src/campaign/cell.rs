@@ -10,6 +10,9 @@ use std::hash::Hasher;
 use tickless_lab::studies::STUDIES;
 use tickless_trace::replay::ReplayPolicy;
 
+/// The greatest tick rate of a simulated machine, in ticks a second.
+pub(super) const HZ_MAX: u64 = 100_000;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -88,7 +91,7 @@ impl<'de> Deserialize<'de> for StudyName {
         let found = names.iter().find(|known| **known == name);
         found.map(|name| StudyName(name)).ok_or_else(|| {
             let names = names.join("`, `");
-            D::Error::custom(format!("there is no study {name}; the studies are `{names}`"))
+            D::Error::custom(format!("there is no study {name}, expected one of `{names}`"))
         })
     }
 }
@@ -124,6 +127,35 @@ impl StudyName {
 pub struct Key(u128);
 
 impl Cell {
+    /// Checks that `study` has what the cell asks for, so that no result is labelled with a
+    /// policy, a rate or a length that did not run.
+    pub(crate) fn check(&self, study: StudyName) -> Result<(), String> {
+        let (name, known) = (study.name(), study.policies());
+        let names = || known.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+        if let Some(policy) = self.policy.filter(|policy| !known.contains(policy)) {
+            return Err(match known {
+                [] => format!("study {name} always runs under all policies; leave the policy out"),
+                _ => format!("study {name} knows {}, not {}", names(), policy.name()),
+            });
+        }
+        if let Some(length) = self.length {
+            if known.is_empty() {
+                return Err(format!("study {name} has one length; leave the length out"));
+            } else if study == StudyName::REARM && self.policy.is_none() {
+                let names = names();
+                return Err(format!(
+                    "study {name} has a length under one policy; name a policy of {names}"
+                ));
+            } else if length == 0 {
+                return Err("a length is at least 1".to_string());
+            }
+        }
+        match self.hz.filter(|&hz| !(1..=HZ_MAX).contains(&hz.into())) {
+            Some(hz) => Err(format!("{hz} ticks a second; ask for 1 to {HZ_MAX}")),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the key of the cell's results, as computed by this version of the program. It is
     /// equal on every computer.
     pub fn key(&self, version: &str) -> Key {

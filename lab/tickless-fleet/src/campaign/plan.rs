@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tickless_lab::output::parent;
 use tickless_lab::{input, machines};
-use tickless_machine::size::sized;
+use tickless_machine::size::exactly;
 use tickless_machine::spec::Spec;
 use tickless_trace::replay::ReplayPolicy;
 
@@ -39,8 +39,7 @@ struct MachineFile {
     name: String,
     text: Option<String>,
     hash: String,
-    /// For each number of CPUs that the campaign requests, the number to which it is rounded up
-    /// because a machine can have only whole cores and sockets.
+    /// The numbers of CPUs that the campaign requests; otherwise the machine's own.
     sizes: Vec<u16>,
 }
 
@@ -97,7 +96,7 @@ impl Plan {
     }
 
     /// Returns the cell of this number; `None` if the cell has a policy that its study does not
-    /// know, or the same values as the cell of a smaller number.
+    /// know, or that it runs in any case.
     pub fn cell(&self, mut number: u64) -> Option<Cell> {
         for (table, axes) in self.axes() {
             let lengths = table.lengths(axes);
@@ -153,7 +152,7 @@ impl Plan {
 impl Table {
     /// Reads the machines and finds the traces that a table of the campaign names.
     fn resolve(base: &Path, kind: Kind, axes: &Axes) -> Result<Table, String> {
-        let machines = machine_files(base, &axes.machines, axes.cpus.as_ref())?;
+        let machines = machine_files(base, kind, &axes.machines, axes.cpus.as_ref())?;
         let traces = trace_files(base, &axes.traces)?;
         if traces.is_empty() && !axes.traces.is_empty() {
             return Err(empty(&format!("{}.traces matches no file", kind.name())));
@@ -190,7 +189,7 @@ impl Table {
         if let Some(machine) = self.machines.get(machine as usize) {
             cell.machine = Some(machine.name.clone());
             cell.machine_hash = Some(machine.hash.clone());
-            cell.cpus = Some(machine.size(size)?);
+            cell.cpus = Some(*machine.sizes.get(usize::try_from(size).ok()?)?);
             cell.seed = Some(axes.seeds.as_ref().map_or(Some(0), |seeds| seeds.get(seed))?);
         }
         cell.hz = match &axes.hz {
@@ -238,16 +237,6 @@ fn policies(kind: Kind, axes: &Axes) -> &[ReplayPolicy] {
     }
 }
 
-impl MachineFile {
-    /// Returns the number of CPUs at this index; `None` if a smaller index has that number too, so
-    /// that no cell is computed twice.
-    fn size(&self, place: u64) -> Option<u16> {
-        let place = usize::try_from(place).ok()?;
-        let size = *self.sizes.get(place)?;
-        (!self.sizes[..place].contains(&size)).then_some(size)
-    }
-}
-
 /// Splits a cell's number into an index for each axis. The index of the last axis changes fastest.
 fn places<const N: usize>(lengths: [u64; N], mut number: u64) -> [u64; N] {
     let mut places = lengths;
@@ -278,6 +267,7 @@ fn empty(why: &str) -> String {
 /// Reads machines: files if a name has a dot or a slash, otherwise machines of this program.
 fn machine_files(
     base: &Path,
+    kind: Kind,
     names: &[String],
     cpus: Option<&Numbers>,
 ) -> Result<Vec<MachineFile>, String> {
@@ -292,10 +282,16 @@ fn machine_files(
         } else {
             (None, machines::find(name).map_err(|error| error.to_string())?)
         };
-        let sizes = match cpus {
-            Some(cpus) => cpus.iter().map(|asked| sized(&spec, asked as u16).cpus).collect(),
-            None => vec![spec.costs().topology.cpus()],
+        // A projection leaves the further CPUs of a socket off, so it can have any number.
+        let size = |asked: u64| match kind {
+            Kind::Project => Ok(asked as u16),
+            _ => exactly(&spec, asked as u16).map(|_| asked as u16),
         };
+        let sizes = match cpus {
+            Some(cpus) => cpus.iter().map(size).collect::<Result<_, _>>(),
+            None => Ok(vec![spec.costs().topology.cpus()]),
+        };
+        let sizes = sizes.map_err(|error| format!("{}.cpus: {error}", kind.name()))?;
         let hash = format!("{:016x}", spec.fingerprint());
         Ok(MachineFile { name: name.clone(), text, hash, sizes })
     };

@@ -16,13 +16,14 @@ use tickless_core::platform::Platform;
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::{DeviceCounts, Limits};
 use tickless_core::time::{CpuId, Ns, Window};
+use tickless_machine::cpu;
 use tickless_machine::engine::{Ended, Machine};
 use tickless_machine::irq::{self, Vector};
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
 use tickless_machine::shared_clock::{self, SharedClock};
+use tickless_machine::size::{CPUS_MAX, sized};
 use tickless_machine::spec::Spec;
-use tickless_machine::{cpu, size::sized};
 use tickless_trace::replay::ReplayPolicy;
 use tickless_trace::replay::streams::{Family, Start, Streams, What};
 
@@ -37,10 +38,16 @@ pub fn project(
     if !ReplayPolicy::DEFAULT.contains(&request.policy) {
         return Err(ProjectError::Policy(request.policy));
     }
+    if !(1..=CPUS_MAX).contains(&request.cpus) {
+        return Err(ProjectError::Cpus(request.cpus));
+    }
+    if let Some(seconds) = request.seconds.filter(|it| !(it.is_finite() && *it > 0.0)) {
+        return Err(ProjectError::Seconds(seconds));
+    }
     let machine = sized(like, request.cpus);
     // The simulated machine has whole sockets, so it can have more CPUs than requested. The
     // additional CPUs stay off.
-    let cpus = request.cpus.clamp(1, machine.cpus);
+    let cpus = request.cpus;
     let window = window(streams, cpus, request.seconds).ok_or(ProjectError::NoOperations)?;
     let layout = Layout::new(streams, cpus, window, request.seed);
     let costs = machine.spec.costs();

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use std::io;
+use tickless_machine::size::CPUS_MAX;
 use tickless_trace::replay::ReplayPolicy;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -23,6 +24,10 @@ pub enum ProjectError {
         "a projection knows eager, lazy and restart-aware, not {}: it has no scheduler", .0.name()
     )]
     Policy(ReplayPolicy),
+    #[error("{0} CPUs; ask for 1 to {CPUS_MAX}")]
+    Cpus(u16),
+    #[error("{0} seconds are no time; ask for more than 0")]
+    Seconds(f64),
     #[error("memory for the simulated CPUs' stacks: {0}; ask for fewer CPUs")]
     Memory(io::Error),
     #[error(

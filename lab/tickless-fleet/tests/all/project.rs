@@ -112,3 +112,16 @@ fn an_impossible_projection_is_refused_with_advice() {
     let empty = project(&streams, &machine, &request(2)).unwrap_err().to_string();
     assert!(empty.contains("no operations"), "{empty}");
 }
+
+#[test]
+fn impossible_numbers_of_cpus_and_of_seconds_are_refused() {
+    let (streams, machine) = (streams("idle"), machine("host"));
+    for cpus in [0, 4_097, u16::MAX] {
+        let refused = project(&streams, &machine, &request(cpus)).unwrap_err().to_string();
+        assert!(refused.contains(&format!("{cpus} CPUs; ask for 1 to 4096")), "{refused}");
+    }
+    for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let wrong = Request { seconds: Some(seconds), ..request(2) };
+        assert!(project(&streams, &machine, &wrong).is_err(), "{seconds}");
+    }
+}

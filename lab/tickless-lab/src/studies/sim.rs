@@ -14,7 +14,7 @@ use crate::studies::request::Request;
 use crate::studies::result::{Exhibit, StudyResult};
 use crate::text::grouped;
 use std::io;
-use tickless_machine::size::{Sized, sized};
+use tickless_machine::size::{CPUS_MAX, Sized, sized};
 use tickless_machine::spec::Spec;
 
 /// Returns the machine that the user requested, or otherwise the machine named `usual`. It is an
@@ -66,11 +66,10 @@ pub fn points(
     request: &Request,
     like: &Spec,
 ) -> Result<Option<Vec<u16>>, LabError> {
-    const MAX: u32 = 4_096;
     let Some(cpus) = &request.cpus else { return Ok(None) };
     let point = |&cpus: &u32| match u16::try_from(cpus) {
-        Ok(count) if (1..=MAX).contains(&cpus) => Ok(count),
-        _ => Err(LabError::Request { what: format!("{cpus} CPUs; ask for 1 to {MAX}") }),
+        Ok(count) if (1..=CPUS_MAX).contains(&count) => Ok(count),
+        _ => Err(LabError::Request { what: format!("{cpus} CPUs; ask for 1 to {CPUS_MAX}") }),
     };
     let points: Vec<u16> = cpus.iter().map(point).collect::<Result<_, _>>()?;
     for &asked in &points {
