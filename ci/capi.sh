@@ -27,8 +27,13 @@ have_valgrind() { command -v valgrind >/dev/null; }
 have_cmake() { command -v cmake >/dev/null; }
 have_libuv() { pkg-config --exists libuv; }
 have_libev() { [ -e /usr/include/ev.h ]; }
-have_all() { have_valgrind && have_cmake && have_libuv && have_libev; }
-have_all || install_packages valgrind cmake libuv1-dev libev-dev
+have_libevent() { pkg-config --exists libevent; }
+have_boost() { [ -e /usr/include/boost/asio.hpp ]; }
+have_asio() { [ -e /usr/include/asio.hpp ]; }
+have_loops() { have_libuv && have_libev && have_libevent && have_boost && have_asio; }
+have_all() { have_valgrind && have_cmake && have_loops; }
+have_all ||
+  install_packages valgrind cmake libuv1-dev libev-dev libevent-dev libboost-dev libasio-dev
 
 "$here/install.sh" --help | grep -q -- --uninstall || fail "install.sh does not list its options"
 for wrong in --prefx=/usr help --prefix "--prefix relative"; do
@@ -46,6 +51,7 @@ exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u)
 diff <(echo "$exported") <(echo "$declared") || fail "exported and declared functions differ"
 # The C++ header uses every function. TICKLESS_ABI_CHECK() calls the one that it does not name.
 wrapped=$(grep -o '\btickless_[a-z_]*\b' "$here/include/tickless.hpp" | sort -u)
+cmp "$here/include/tickless/asio.hpp" "$work/usr/include/tickless/asio.hpp" || fail "no asio.hpp"
 unused=$(comm -23 <(echo "$declared") <(echo "$wrapped") | grep -v '^tickless_abi_check$' || true)
 [ -z "$unused" ] || fail "tickless.hpp does not use $unused"
 readelf -d "$library" | grep "SONAME.*libtickless.so.${version%.*}]" >/dev/null || fail "no soname"
@@ -61,13 +67,14 @@ for licence in LICENSE-APACHE LICENSE-MIT; do
 done
 ! readelf -S "$library" | grep '\.debug_info' >/dev/null || fail "the library is not stripped"
 
-# compile SOURCE OUTPUT FLAGS...: compiles a C11 or C++17 program.
+# compile SOURCE OUTPUT FLAGS...: compiles a C11 or C++17 program, or one with Asio and coroutines.
 compile() {
   local source=$1 output=$2
   shift 2
   case $source in
     */no_exceptions.cpp)
       g++ -std=c++17 -fno-exceptions "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
+    */asio*.cpp) g++ -std=c++20 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
     *.cpp) g++ -std=c++17 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
     *) gcc -std=c11 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
   esac
@@ -108,6 +115,20 @@ run_all() {
   ! have_valgrind || run "$name" valgrind "${memcheck[@]}" "$program-static" "$@"
 }
 
+# Builds a program with one of the two Asios, without a static variant: each build takes 20 s.
+with_asio() {
+  local source=$1 which=$2 flags=() program
+  [ "$which" = boost ] || flags=(-DASIO_STANDALONE)
+  "have_$which" || { skip "$source" "there is no $which, and it cannot be installed"; return; }
+  program=$work/$(basename "$source")-$which
+  compile "$source" "$program" "${flags[@]}" "${shared[@]}"
+  run "$source" "$which" "$program"
+  case $source in */examples/*) return ;; esac
+  ! have_valgrind || run "$source" "$which, valgrind" "${memcheck[@]}" "$program"
+  compile "$source" "$program-asan" "${flags[@]}" "${sanitizers[@]}" "${static[@]}"
+  run "$source" "$which, sanitizers" "$program-asan"
+}
+
 one() {
   local source=$1 name program seed loop=()
   name=${source#"$here"/}
@@ -119,6 +140,14 @@ one() {
     examples/libev_*)
       have_libev || { skip "$name" "there is no libev, and it cannot be installed"; return; }
       loop=(-lev) ;;
+    examples/libevent_*)
+      have_libevent || { skip "$name" "there is no libevent, and it cannot be installed"; return; }
+      read -ra loop <<<"$(pkg-config --libs libevent)" ;;
+    */asio*)
+      with_asio "$source" boost
+      with_asio "$source" asio
+      echo "$name: ok"
+      return ;;
   esac
   build_all "$source" "$program" "${loop[@]}"
   case $name in

@@ -66,10 +66,11 @@ soname=libtickless.so.$major
 [ "$major" -gt 0 ] || soname=$soname.$minor
 
 if [ -n "$uninstall" ]; then
-  rm -f "$root$prefix"/include/tickless.{h,hpp} "$licences"/LICENSE-{APACHE,MIT} \
+  rm -f "$root$prefix"/include/{tickless.{h,hpp},tickless/asio.hpp} \
+    "$licences"/LICENSE-{APACHE,MIT} \
     "$root$libdir"/{libtickless.a,libtickless.so,"$soname","libtickless.so.$version"} \
     "$root$libdir/pkgconfig/tickless.pc" "$root$cmake"/tickless-config{,-version}.cmake
-  for folder in "$licences" "$root$cmake"; do
+  for folder in "$licences" "$root$cmake" "$root$prefix/include/tickless"; do
     [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
   done
   echo "removed tickless $version below $root$prefix"
@@ -82,8 +83,9 @@ target=$(cargo metadata --no-deps --format-version 1)
 target=$(sed 's/.*"target_directory":"\([^"]*\)".*/\1/' <<<"$target")
 [ "$profile" = dev ] && built=$target/debug || built=$target/$profile
 
-install -d "$root$libdir/pkgconfig" "$root$prefix/include"
+install -d "$root$libdir/pkgconfig" "$root$prefix/include/tickless"
 install -m 644 include/tickless.h include/tickless.hpp "$root$prefix/include"
+install -m 644 include/tickless/asio.hpp "$root$prefix/include/tickless"
 install -m 644 "$built/libtickless_capi.a" "$root$libdir/libtickless.a"
 install -m 755 "$built/libtickless_capi.so" "$root$libdir/libtickless.so.$version"
 if [ -n "$strip" ]; then

@@ -975,6 +975,126 @@ class local {
   tickless_local_t *raw_ = nullptr;
 };
 
+namespace detail {
+
+/* What `local_timers` keeps for each timer: how to fire it. */
+struct local_entry {
+  void (*fire)(local_entry *, nanoseconds now);
+};
+
+}  // namespace detail
+
+/* Timers with callables for the program's own loop: local_timer and local_periodic. One thread uses
+ * them. They must live longer than their timers. */
+class local_timers {
+ public:
+  /* The clocks are those of `local`. */
+  local_timers() = default;
+  explicit local_timers(duration now, duration tick = nanoseconds::zero()) : local_(now, tick) {}
+  local_timers(const local_timers &) = delete;
+  local_timers &operator=(const local_timers &) = delete;
+
+  /* The time for the next advance. */
+  [[nodiscard]] nanoseconds now() { return local_.now(); }
+  /* When to advance next; none if no timer is pending. */
+  [[nodiscard]] std::optional<nanoseconds> next_event() const { return local_.next_event(); }
+  /* Calls the timers that are due, at most `budget` of them; 0 means no limit. Returns how many. */
+  std::size_t advance(duration now, std::size_t budget = 0) {
+    auto fire = [now](local &, tickless_key_t, void *data) {
+      auto *entry = static_cast<detail::local_entry *>(data);
+      entry->fire(entry, nanoseconds(now.count()));
+    };
+    return local_.advance(now, fire, budget);
+  }
+  std::size_t advance() { return advance(now()); }
+  void adopt() { local_.adopt(); }
+  /* The timers without callables. */
+  local &raw() noexcept { return local_; }
+
+ private:
+  local local_;
+};
+
+namespace detail {
+
+/* The key of a timer in `local_timers`, which its destructor removes. */
+class local_owner : protected local_entry {
+ public:
+  local_owner(const local_owner &) = delete;
+  local_owner &operator=(const local_owner &) = delete;
+  /* Returns whether the timer was pending. */
+  bool cancel() { return set_.raw().cancel(key_); }
+  [[nodiscard]] bool is_pending() const { return set_.raw().is_pending(key_); }
+
+ protected:
+  local_owner(local_timers &set, std::uint32_t kind, void (*call)(local_entry *, nanoseconds))
+      : local_entry{call}, set_(set), key_(set.raw().insert(kind, entry())) {}
+  ~local_owner() {
+    void *data;
+    must(tickless_local_remove(set_.raw().get(), key_, &data), "a local timer is destroyed");
+  }
+  local_entry *entry() noexcept { return this; }
+
+  local_timers &set_;
+  tickless_key_t key_;
+};
+
+}  // namespace detail
+
+/* A timer of `local_timers` with its callable, `void()`. The callable may start, cancel and, as its
+ * last statement, destroy its timer. */
+template <class F>
+class local_timer : public detail::local_owner {
+ public:
+  local_timer(local_timers &set, std::uint32_t kind, F callback)
+      : local_owner(set, kind, call), callback_(std::move(callback)) {}
+  /* Arms the timer; a pending one is rearmed, earlier or later. */
+  void start(duration after) { set_.raw().start(key_, after); }
+  void start_range(duration soft, duration hard) { set_.raw().start_range(key_, soft, hard); }
+
+ private:
+  static void call(detail::local_entry *entry, nanoseconds) {
+    static_cast<local_timer *>(entry)->callback_();
+  }
+
+  F callback_;
+};
+
+/* A periodic timer of `local_timers` with its callable, `void(std::uint64_t missed)`: how many
+ * expiries were missed before this one. It does not drift, and missed expiries are skipped. */
+template <class F>
+class local_periodic : public detail::local_owner {
+ public:
+  local_periodic(local_timers &set, F callback)
+      : local_owner(set, precise, call), callback_(std::move(callback)) {}
+  /* The first expiry is a period from now. A period that is not positive is an error. */
+  void start(duration period) {
+    if (period.count() <= 0) detail::check(tickless_local_start(set_.raw().get(), key_, -1));
+    period_ = period.count();
+    next_ = set_.now().count();
+    arm(0);
+  }
+
+ private:
+  static void call(detail::local_entry *entry, nanoseconds now) {
+    auto *self = static_cast<local_periodic *>(entry);
+    auto missed = (now.count() - self->next_) / self->period_;
+    /* First, because the callable may cancel or destroy the timer. */
+    self->arm(missed);
+    self->callback_(static_cast<std::uint64_t>(missed));
+  }
+  /* Arms the timer for the expiry after `missed` further ones. One beyond all time never comes. */
+  void arm(std::int64_t missed) {
+    bool is_beyond = missed >= (INT64_MAX - next_) / period_;
+    next_ = is_beyond ? INT64_MAX : next_ + (missed + 1) * period_;
+    set_.raw().start_range(key_, nanoseconds(next_), nanoseconds(next_));
+  }
+
+  std::int64_t period_ = 0;
+  std::int64_t next_ = 0;
+  F callback_;
+};
+
 /* Timeouts of one thread that share one duration for each class; see tickless_fixed_t. */
 class fixed {
  public:

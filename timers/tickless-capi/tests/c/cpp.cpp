@@ -4,6 +4,7 @@
 #include "tickless.hpp"
 
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -198,6 +199,52 @@ static void local_timers() {
   local.adopt();
   tickless::local on_system;
   CHECK(local.now() == 1h && on_system.now() > 0ns);
+}
+
+static void local_timers_have_callables() {
+  tickless::local_timers set(0ns);
+  std::string order;
+  std::uint64_t all_missed = 0;
+  {
+    tickless::local_timer a(set, tickless::precise, [&] { order += 'a'; });
+    tickless::local_timer b(set, tickless::coarse, [&] { order += 'b', a.start(1ms); });
+    tickless::local_periodic beat(set, [&](std::uint64_t missed) {
+      order += '.';
+      all_missed += missed;
+    });
+    CHECK(!set.next_event() && !a.is_pending() && !a.cancel());
+    beat.start(10ms);
+    b.start(15ms);
+    while (set.next_event() && *set.next_event() <= 50ms) set.advance(*set.next_event());
+    CHECK(order == "..ba..." || order == ".ba....");
+    /* No drift, and missed expiries are counted. */
+    CHECK(set.next_event() == 60ms && set.advance(95ms) == 1 && all_missed == 3);
+    CHECK(set.next_event() == 100ms && set.advance(100ms) == 1 && all_missed == 3);
+    a.start_range(200ms, 300ms);
+    CHECK(a.cancel() && beat.cancel() && !set.next_event());
+    IS(TICKLESS_OUT_OF_RANGE, status_of([&] { beat.start(0ns); }));
+    beat.start(std::chrono::hours::max());
+    CHECK(set.advance(set.next_event().value_or(0ns) - 1ns) == 0);
+    beat.start(1ms);
+  }
+  /* Their destructors have removed them. */
+  CHECK(!set.next_event() && set.raw().size() == 0);
+
+  /* A callable destroys its timer. */
+  tickless::local_timers other(0ns);
+  using callable = std::function<void(std::uint64_t)>;
+  std::unique_ptr<tickless::local_periodic<callable>> once;
+  auto end = [&](std::uint64_t) { once.reset(); };
+  once = std::make_unique<tickless::local_periodic<callable>>(other, end);
+  once->start(1ms);
+  CHECK(other.advance(1h) == 1 && !once && !other.next_event());
+
+  tickless::local_timers on_system;
+  bool fired = false;
+  tickless::local_timer soon(on_system, tickless::precise, [&] { fired = true; });
+  soon.start(1ms);
+  UNTIL((on_system.advance(), fired));
+  on_system.adopt();
 }
 
 static void fixed_timeouts() {
@@ -440,6 +487,7 @@ int main() {
   destructors_wait();
   exceptions_go_to_the_handler(timers);
   local_timers();
+  local_timers_have_callables();
   fixed_timeouts();
   threads_share_cpu_time(timers);
   durations_saturate();
