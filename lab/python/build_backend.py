@@ -3,6 +3,7 @@
 `maturin build` alone makes a wheel without the command `tickless`.
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -32,13 +33,11 @@ _SCRIPTS = _HERE / "tickless._native.data" / "scripts"
 
 
 def _build_program() -> None:
-    workspace = _HERE.parent
-    # A source distribution has only what the library needs.
-    if not (workspace / "crates" / "tickless-cli").is_dir():
-        return
-    cargo = ["cargo", "build", "--release", "--package", "tickless-cli"]
-    target = _HERE / "target"
-    subprocess.run([*cargo, "--locked", "--target-dir", str(target)], cwd=workspace, check=True)
+    # With the features that maturin chooses, so that it finds every crate built.
+    cargo = ["cargo", "build", "--release", "--bin", "tickless"]
+    features = ["--features", "pyo3/extension-module"]
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", _HERE / "target")).absolute()
+    subprocess.run([*cargo, "--locked", *features], cwd=_HERE, check=True)
     _SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(target / "release" / "tickless", _SCRIPTS)
 

@@ -43,8 +43,8 @@ pub fn simulate(
 ) -> PyResult<Table> {
     let spec = machine.spec;
     let cell = Cell {
-        study: Some(named("study", study)?),
-        policy: policy.map(|policy| named("policy", policy)).transpose()?,
+        study: Some(named("study", "study", study)?),
+        policy: policy.map(|policy| named("policy", "policy", policy)).transpose()?,
         hz,
         length,
         ..on(Kind::Simulate, &spec, cpus.unwrap_or_else(|| spec.costs().topology.cpus()), seed)
@@ -74,7 +74,7 @@ fn on(kind: Kind, spec: &Spec, cpus: u16, seed: u64) -> Cell {
 fn policies(names: Option<Vec<String>>) -> PyResult<Vec<ReplayPolicy>> {
     match names {
         None => Ok(ReplayPolicy::DEFAULT.to_vec()),
-        Some(names) => names.iter().map(|name| named("policy", name)).collect(),
+        Some(names) => names.iter().map(|name| named("policies", "policy", name)).collect(),
     }
 }
 
@@ -147,7 +147,7 @@ pub fn project(
     let spec = machine.spec;
     let cpus = cpus.unwrap_or_else(|| vec![spec.costs().topology.cpus()]);
     let policies = self::policies(policies)?;
-    let clock: Clock = named("clock", clock)?;
+    let clock: Clock = named("clock", "clock", clock)?;
     let rows = run(py, progress, AfterInterrupt::Abandon, move |steps, stop| {
         steps.begin("projecting", cpus.len() * policies.len());
         let trace = Trace::read(&path).map_err(|error| error.to_string())?;

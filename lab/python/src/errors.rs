@@ -1,7 +1,7 @@
 //! Exceptions with file, line and cause.
 
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyKeyError};
 use pyo3::prelude::*;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use std::path::PathBuf;
@@ -42,21 +42,25 @@ fn parts(what: &str) -> (Option<&str>, Option<u32>, &str) {
     }
 }
 
-/// An error for an unknown key, with the nearest known one.
+/// A `KeyError` for an unknown key, with the nearest known one.
 pub fn unknown_key(py: Python<'_>, what: &str, key: &str, known: &[String]) -> PyErr {
     let nearest = || -> PyResult<Option<String>> {
         let found = py.import("difflib")?.call_method1("get_close_matches", (key, known, 1))?;
         Ok(found.extract::<Vec<String>>()?.pop())
     };
     match nearest() {
-        Ok(Some(nearest)) => error(format!("there is no {what} {key}; the nearest is {nearest}")),
-        _ => error(format!("there is no {what} {key}")),
+        Ok(Some(nearest)) => {
+            PyKeyError::new_err(format!("there is no {what} {key}; the nearest is {nearest}"))
+        }
+        _ => PyKeyError::new_err(format!("there is no {what} {key}")),
     }
 }
 
-/// Parses a name that serde knows. The error lists the known ones.
-pub fn named<T: DeserializeOwned>(what: &str, name: &str) -> PyResult<T> {
+/// Parses a name that serde knows. The error has the argument, and lists the known names.
+pub fn named<T: DeserializeOwned>(argument: &str, what: &str, name: &str) -> PyResult<T> {
     T::deserialize(name.into_deserializer()).map_err(|cause: serde::de::value::Error| {
-        error(format!("there is no {what} {name} ({cause})"))
+        let cause = cause.to_string();
+        let known = cause.split_once("expected ").map_or(&*cause, |(_, known)| known);
+        error(format!("{argument}: there is no {what} {name}; name {known}"))
     })
 }

@@ -3,18 +3,21 @@
 
 use crate::errors::{error, unknown_key};
 use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
+    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
-use arrow_schema::{DataType, Field};
+use arrow_schema::DataType;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
-use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyType};
 use std::sync::Arc;
 use tickless_fleet::row::Row;
 
-/// A table of results.
+/// A table of results. Reading it as Arrow copies nothing; iterating yields a dictionary for each
+/// row, so `pandas.DataFrame(table)` works too. It can be copied and pickled.
 #[pyclass(frozen, module = "tickless")]
 pub struct Table {
     batch: RecordBatch,
@@ -28,18 +31,50 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let field = Field::new_struct("", self.batch.schema().fields().clone(), false);
-        let array: ArrayRef = Arc::new(StructArray::from(self.batch.clone()));
-        let reader = ArrayIterator::new(vec![Ok(array)], Arc::new(field));
-        to_stream_pycapsule(py, Box::new(reader), requested_schema).map_err(error)
+        // The protocol lets a producer that cannot convert ignore the request.
+        drop(requested_schema);
+        let batches = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        to_schema_pycapsule(py, self.batch.schema().as_ref()).map_err(error)
+        let schema = FFI_ArrowSchema::try_from(self.batch.schema().as_ref()).map_err(error)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
     fn __len__(&self) -> usize {
         self.batch.num_rows()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.to_dicts(py)?.into_pyobject(py)?.try_iter()
+    }
+
+    /// What pickling and copying make the table of again: each column's name, type and values.
+    fn __reduce__<'py>(slf: &Bound<'py, Table>) -> PyResult<(Bound<'py, PyAny>, (Columns<'py>,))> {
+        let table = slf.get();
+        let column = |name: String| {
+            let values = table.__getitem__(slf.py(), &name)?;
+            let is = table.batch.column_by_name(&name).map(|it| it.data_type().to_string());
+            Ok((name, is.unwrap_or_default(), values))
+        };
+        let columns = table.columns().into_iter().map(column).collect::<PyResult<_>>()?;
+        Ok((slf.get_type().getattr("_of_columns")?, (columns,)))
+    }
+
+    #[classmethod]
+    fn _of_columns(_: &Bound<'_, PyType>, columns: Columns<'_>) -> PyResult<Table> {
+        let array = |is: &str, values: Bound<'_, PyAny>| -> PyResult<ArrayRef> {
+            match is {
+                "Int64" => Ok(whole(values.extract::<Vec<Option<i64>>>()?.into_iter())),
+                "Float64" => Ok(number(values.extract::<Vec<Option<f64>>>()?.into_iter())),
+                "Utf8" => Ok(text(values.extract::<Vec<Option<String>>>()?.into_iter())),
+                _ => Err(PyValueError::new_err(format!("a table has no column of {is}"))),
+            }
+        };
+        let column = |(name, is, values): (String, String, _)| Ok((name, array(&is, values)?));
+        Table::of(columns.into_iter().map(column).collect::<PyResult<_>>()?)
     }
 
     fn __repr__(&self) -> String {
@@ -80,6 +115,8 @@ impl Table {
     }
 }
 
+type Columns<'py> = Vec<(String, String, Bound<'py, PyAny>)>;
+
 fn list<'py, T: IntoPyObject<'py>>(
     py: Python<'py>,
     values: impl Iterator<Item = Option<T>>,
@@ -89,7 +126,7 @@ fn list<'py, T: IntoPyObject<'py>>(
 
 impl Table {
     /// A table of columns of one length.
-    pub fn of(columns: Vec<(&'static str, ArrayRef)>) -> PyResult<Table> {
+    pub fn of<S: AsRef<str>>(columns: Vec<(S, ArrayRef)>) -> PyResult<Table> {
         let columns = columns.into_iter().map(|(name, array)| (name, array, true));
         Ok(Table { batch: RecordBatch::try_from_iter_with_nullable(columns).map_err(error)? })
     }

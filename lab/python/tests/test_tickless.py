@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pathlib
+import pickle
 import shutil
 import signal
 import subprocess
@@ -69,9 +71,9 @@ def test_machines_can_be_changed_and_saved(tmp_path: pathlib.Path) -> None:
     again = tickless.Machine(str(tmp_path / "slow.toml"))
     assert again.name == "slow device" and again["event.program_ns"] == machine["event.program_ns"]
     assert machine.sized(4).cpus == 4
-    with pytest.raises(tickless.TicklessError, match="the nearest is event.program_ns"):
+    with pytest.raises(KeyError, match="the nearest is event.program_ns"):
         machine["event.progam_ns"]
-    with pytest.raises(tickless.TicklessError, match="there is no number"):
+    with pytest.raises(KeyError, match="there is no number"):
         machine["event.program"] = 1
     with pytest.raises(tickless.TicklessError):
         machine["event.program_ns"] = -1
@@ -87,14 +89,96 @@ def test_an_error_has_its_file_line_and_cause(tmp_path: pathlib.Path) -> None:
     assert (error.file, error.line) == (str(wrong), 3) and "line.hit" in error.cause
     with pytest.raises(tickless.TicklessError, match="cannot be opened"):
         tickless.replay(tmp_path / "nothing.txt")
-    with pytest.raises(tickless.TicklessError, match="there is no policy"):
+    with pytest.raises(tickless.TicklessError, match="policies: there is no policy lazier.*eager"):
         tickless.replay(TRACES / "idle.txt.gz", ["lazier"])
-    with pytest.raises(tickless.TicklessError, match="there is no study"):
+    with pytest.raises(tickless.TicklessError, match="study: there is no study rearming.*phase"):
         tickless.simulate("rearming", "host")
     wrong.write_text("[simulate]\nstudies = []\nmachine = ['host']\n")
     with pytest.raises(tickless.TicklessError) as caught:
         tickless.sweep(wrong)
     assert caught.value.line == 3 and "machine" in caught.value.cause
+
+
+def test_rows_are_labelled_with_what_ran() -> None:
+    for cpus in [2, 4, 12, 24, 36]:
+        rows = tickless.simulate("rearm", "x5675-2s", cpus=cpus, policy="lazy", length=50)
+        assert set(rows["cpus"]) == {cpus}
+    machine = tickless.Machine("x5675-2s")
+    for cpus, why in [(0, "1 to 4096"), (1, "next has 2"), (5, "next has 6"), (25, "next has 36")]:
+        with pytest.raises(tickless.TicklessError, match=why):
+            tickless.simulate("rearm", machine, cpus=cpus, policy="lazy", length=50)
+        with pytest.raises(tickless.TicklessError, match=why):
+            machine.sized(cpus)
+    idle = TRACES / "idle.txt.gz"
+    for cpus in [0, 4097]:
+        with pytest.raises(tickless.TicklessError, match="ask for 1 to 4096"):
+            tickless.project(idle, "host", cpus=[cpus])
+    with pytest.raises(tickless.TicklessError, match="no time"):
+        tickless.project(idle, "host", cpus=[2], seconds=float("nan"))
+    with pytest.raises(tickless.TicklessError, match="knows eager, lazy"):
+        tickless.simulate("rearm", machine, policy="linux-7.1")
+    with pytest.raises(tickless.TicklessError, match="leave the policy out"):
+        tickless.simulate("phase", machine, policy="lazy")
+
+
+def test_an_argument_out_of_range_is_named() -> None:
+    with pytest.raises(OverflowError, match="cpus is 70000, but must be from 0 to 65535"):
+        tickless.simulate("rearm", "host", cpus=70_000)
+    with pytest.raises(OverflowError, match="seed is -1"):
+        tickless.simulate("rearm", "host", seed=-1)
+    with pytest.raises(OverflowError, match="length is 4294967296"):
+        tickless.simulate("rearm", "host", length=2**32)
+    with pytest.raises(OverflowError, match="cpus is -1"):
+        tickless.project(TRACES / "idle.txt.gz", "host", cpus=[-1])
+    with pytest.raises(OverflowError, match="cpus is 65536, but must be from 1 to 4096"):
+        tickless.Machine("host").sized(65_536)
+    with pytest.raises(TypeError, match="hz is 2.5, but must be a whole number"):
+        tickless.simulate("rearm", "host", hz=2.5)  # type: ignore[arg-type]
+
+
+def test_tables_and_machines_are_iterated_copied_and_pickled() -> None:
+    for table in [
+        tickless.simulate("rearm", "x5675-2s", policy="lazy", length=50),
+        tickless.read_trace(TRACES / "idle.txt.gz"),
+    ]:
+        assert list(table) == table.to_dicts()
+        frame = pandas.DataFrame(table)
+        assert list(frame.columns) == table.columns and len(frame) == len(table)
+        for again in [copy.copy(table), copy.deepcopy(table), pickle.loads(pickle.dumps(table))]:
+            assert pyarrow.table(again).equals(pyarrow.table(table))
+        with pytest.raises(KeyError, match="there is no column figur"):
+            table["figur"]
+
+    machine = tickless.Machine("x5675-2s")
+    machine["event.program_ns"] = 1234.5
+    machine.name = "ours"
+    assert list(machine) == machine.keys()
+    assert dict(machine)["event.program_ns"] == 1234.5
+    assert "event.program_ns" in machine and "event" not in machine
+    key = tickless.simulate("rearm", machine, policy="lazy", length=50)["key"]
+    for twin in [copy.copy(machine), copy.deepcopy(machine), pickle.loads(pickle.dumps(machine))]:
+        assert twin.to_toml() == machine.to_toml()
+        assert tickless.simulate("rearm", twin, policy="lazy", length=50)["key"] == key
+        twin["event.program_ns"] = 1
+        assert machine["event.program_ns"] == 1234.5
+
+
+def test_commands_return_their_documents(tmp_path: pathlib.Path) -> None:
+    late = tickless.late(TRACES / "bursts.txt.gz", threshold="1ms", all=True)
+    assert late["sleeps"] > 0
+    quota = tickless.quota(TRACES / "bursts.txt.gz", limits=["500m", 2], periods=["20ms"])
+    assert len(quota["settings"]) == 2
+    for name in "ab":
+        tickless.report(tmp_path / name, quick=True, only=["phase"], live=False)
+    changes = tickless.compare(tmp_path / "a/report.json", tmp_path / "b/report.json")["changes"]
+    assert changes and all(change["a"] == change["b"] for change in changes)
+    (finding,) = tickless.doctor(duration="100ms", checks=["clock-source"])
+    assert finding["check"] == "clock-source"
+    with pytest.raises(tickless.TicklessError, match="nowhere") as caught:
+        tickless.late("nowhere")
+    assert "nowhere" in caught.value.cause and caught.value.line is None
+    with pytest.raises(tickless.TicklessError, match="soon"):
+        tickless.late(TRACES / "bursts.txt.gz", threshold="soon")
 
 
 def test_a_campaign_continues_where_it_ended(tmp_path: pathlib.Path) -> None:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import operator as _operator
 import os as _os
 import tempfile as _tempfile
 from collections.abc import Callable as _Callable
@@ -14,6 +15,7 @@ from collections.abc import Iterable as _Iterable
 from typing import NamedTuple as _NamedTuple
 
 from . import _native
+from ._commands import compare, doctor, late, quota
 from ._native import Fleet, Machine, Table, TicklessError, __version__, machine_names
 
 __all__ = [
@@ -26,9 +28,13 @@ __all__ = [
     "Table",
     "TicklessError",
     "__version__",
+    "compare",
+    "doctor",
     "fleet",
+    "late",
     "machine_names",
     "project",
+    "quota",
     "read_trace",
     "replay",
     "report",
@@ -53,7 +59,7 @@ class Status(_NamedTuple):
 
 
 class Campaign:
-    """A campaign in a folder. Cells that have a result are not performed again."""
+    """A campaign (``spec``, a file) in the folder ``out``. Cells that have a result are not performed again."""
 
     def __init__(self, spec: Path, out: Path) -> None:
         self._native = _native.Campaign(spec, out)
@@ -72,6 +78,7 @@ class Campaign:
         ends the run as Ctrl-C does.
         """
         counted = None if progress is None else lambda done, _: progress(done)
+        threads = _optional("threads", threads, _U16)
         self._native.run(shard=shard, retry=retry, threads=threads, progress=counted)
         return self.status()
 
@@ -86,6 +93,25 @@ class Campaign:
     def merge(self, to: Path) -> int:
         """Writes all rows as a ``.csv`` file; returns how many."""
         return self._native.merge(to)
+
+
+def _whole(name: str, value: int, most: int) -> int:
+    """An argument as a whole number that the native part can take."""
+    try:
+        number = _operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, but must be a whole number") from None
+    if not 0 <= number <= most:
+        raise OverflowError(f"{name} is {number}, but must be from 0 to {most}")
+    return number
+
+
+def _optional(name: str, value: int | None, most: int) -> int | None:
+    return None if value is None else _whole(name, value, most)
+
+
+#: The greatest numbers of 16, 32 and 64 bits.
+_U16, _U32, _U64 = 2**16 - 1, 2**32 - 1, 2**64 - 1
 
 
 def _machine(machine: Machine | str) -> Machine:
@@ -103,10 +129,13 @@ def simulate(
     length: int | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """Runs a study on a simulated machine.
+    """Runs a study on a simulated machine: a name from ``machine_names()``, a file, or a Machine.
 
-    ``length`` is the number of round trips of ``rearm`` under one policy, or of messages of
-    ``schedule``.
+    ``study`` is ``cancel``, ``clock``, ``deferred``, ``phase``, ``rearm`` or ``schedule``. ``cpus``
+    is a number that the machine can have, its own if left out. ``policy`` is one of ``rearm``
+    (``eager``, ``lazy``, ``restart-aware``) or of ``schedule``; all run if it is left out. ``hz`` is
+    the tick rate. ``length`` is the number of round trips of ``rearm`` under one policy, or of
+    messages of ``schedule``. What the machine or the study does not have is an error.
 
     >>> rows = simulate("rearm", "x5675-2s", policy="eager", length=100)
     >>> round(rows["value"][1])
@@ -115,11 +144,11 @@ def simulate(
     return _native.simulate(
         study,
         _machine(machine),
-        cpus=cpus,
+        cpus=_optional("cpus", cpus, _U16),
         policy=policy,
-        hz=hz,
-        seed=seed,
-        length=length,
+        hz=_optional("hz", hz, _U32),
+        seed=_whole("seed", seed, _U64),
+        length=_optional("length", length, _U32),
         progress=progress,
     )
 
@@ -132,6 +161,9 @@ def replay(
     progress: Progress | None = None,
 ) -> Table:
     """Replays kernel traces through the timer core, once for each policy.
+
+    ``policies`` are ``eager``, ``lazy`` and ``restart-aware`` if left out. Without ``inference``
+    only the operations that the trace records are replayed.
 
     ``progress`` is called now and then with the numbers of traces done and of all traces.
     """
@@ -162,14 +194,18 @@ def project(
     seconds: float | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """Lays a kernel trace onto a simulated machine, once for each number of CPUs and policy."""
+    """Lays a kernel trace onto a simulated machine, once for each number of CPUs and policy.
+
+    ``cpus`` are from 1 to 4096, the machine's own number if left out. ``clock`` is ``tsc``,
+    ``hpet`` or ``combined``. ``seconds`` of the trace run, about a million operations if left out.
+    """
     return _native.project(
         path,
         _machine(machine),
-        cpus=None if cpus is None else list(cpus),
+        cpus=None if cpus is None else [_whole("cpus", count, _U16) for count in cpus],
         clock=clock,
         policies=None if policies is None else list(policies),
-        seed=seed,
+        seed=_whole("seed", seed, _U64),
         seconds=seconds,
         progress=progress,
     )
@@ -209,13 +245,16 @@ def report(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[str, str]:
-    """Writes the report of all studies; returns the paths of its page and of its JSON."""
+    """Writes the report of all studies; returns the paths of its page and of its JSON.
+
+    ``quick`` takes seconds, ``only`` names studies, and without ``live`` nothing is measured.
+    """
     page, json = _native.report(
         out,
         quick=quick,
         only=None if only is None else list(only),
         live=live,
-        seed=seed,
+        seed=_whole("seed", seed, _U64),
         progress=progress,
     )
     return _os.fspath(page), _os.fspath(json)
