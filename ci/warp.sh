@@ -2,8 +2,12 @@
 # Runs programs in many languages in virtual time, on all CPUs and on one, and checks what each
 # computes and the time that it measures. Programs whose language or server is missing are left out.
 # `ci/warp.sh 1000` repeats each so many times, and `ci/warp.sh 1000 redis nginx` only these.
+# `ci/warp.sh --table` writes what it finds to the table of the book's page; with names behind it,
+# it replaces or adds only their rows.
 . "$(dirname "$0")/lib.sh"
 
+table=''
+[ "${1:-}" != --table ] || { table=docs/book/src/warp.md && set -- 1 "${@:2}"; }
 rounds=${1:-1} names=("${@:2}")
 if [ "$(uname -sm)" != "Linux x86_64" ]; then
   skip ci/warp.sh "virtual time for programs needs Linux on x86-64"
@@ -42,6 +46,33 @@ seconds_of() {
     END { print int(total) }'
 }
 
+# row NAME WANTED: prints the row of the table for the program that has just run. Its version is the
+# first number of the kind 1.2 that the command in \`version\` prints.
+version=()
+row() {
+  local time="[0-9][a-z0-9. ]*" number=''
+  [ ${#version[@]} = 0 ] ||
+    number=$("${version[@]}" 2>&1 | grep -oE '[0-9]+(\.[0-9]+)+[-+.a-z0-9]*' | head -n 1)
+  sed -n "s/^tickless: \($time\) passed, \($time\) used, \([0-9]*\) jumps*$/\1 | \3 | \2/p" \
+    "$folder/errors" | sed "s/.*/| $1 | $number | & | \`${2//$'\n'/ }\` |/; s/ \`\` / nothing /"
+}
+
+# write_table: puts the rows in place of those with their names, or behind the others.
+write_table() {
+  awk -F '|' -v rows="$folder/rows" '
+    /^<!-- end of programs -->/ {
+      while ((getline line < rows) > 0) if (!(line in printed)) print line
+      inside = 0
+    }
+    inside && $2 in new { print new[$2]; printed[new[$2]]; next }
+    /^<!-- programs -->/ {
+      inside = 1
+      while ((getline line < rows) > 0) { split(line, cells, "|"); new[cells[2]] = line }
+      close(rows)
+    }
+    { print }' "$table" >"$folder/page" && cp "$folder/page" "$table"
+}
+
 # chosen NAME: whether a program should run.
 chosen() {
   local name
@@ -78,9 +109,10 @@ check() {
 virtual time, not $seconds: $(tail -n 1 "$folder/errors")" >&2
         exit 1
       fi
+      [ -z "$table" ] || [ $cpus = one ] || row "$name" "$wanted" >>"$folder/rows"
     done
   done
-  done_programs=$((done_programs + 1))
+  done_programs=$((done_programs + 1)) version=()
 }
 
 # prints NAME MESSAGE COMMAND...: the command prints a message that has MESSAGE.
@@ -362,6 +394,7 @@ func main() {
 }
 GO
   (cd "$folder" && CGO_ENABLED=0 go build -o go-program main.go)
+  version=(go version)
   check 'Go, static' 5940 '60 99' "$folder/go-program"
 fi
 if has python3; then
@@ -386,6 +419,7 @@ try:
 except subprocess.TimeoutExpired:
     print(total, int(time.monotonic() - start) // 10)
 PY
+  version=(python3 --version)
   check 'Python' 1869 '19900 186' python3 "$folder/waits.py"
   cat >"$folder/proxy.py" <<'PY'
 # A client, a proxy and a server, each a process. The server drops one request of seven, and answers
@@ -472,6 +506,7 @@ const interval = setInterval(() => {
   setTimeout(() => console.log(ticks, Math.round((Date.now() - start) / 1e4)), 3600e3);
 }, 1000);
 JS
+  version=(node --version)
   check 'Node' 3700 '100 370' node "$folder/waits.js"
 fi
 if has java javac; then
@@ -493,6 +528,7 @@ public class Waits {
 }
 JAVA
   (cd "$folder" && javac Waits.java)
+  version=(java -version)
   check 'Java' 60 6 java -cp "$folder" Waits
 fi
 if has redis-server redis-cli; then
@@ -509,7 +545,52 @@ ask exists key
 ask shutdown nosave
 wait
 SH
+  version=(redis-server --version)
   check 'redis' 3610 $'value\n0' sh "$folder/redis.sh" "$folder"
+fi
+if has ruby; then
+  version=(ruby --version)
+  check 'Ruby' 3600 1 ruby -e 't = Time.now; sleep 3600; puts ((Time.now - t) / 3600).round'
+fi
+if has perl; then
+  # shellcheck disable=SC2016  # Perl's variables
+  version=(perl -e 'printf "%vd\n", $^V')
+  check 'Perl' 3600 1 perl -e '$t = time; sleep 3600; printf "%d\n", (time - $t) / 3600'
+fi
+if has tclsh; then
+  echo 'after 3600000 {puts done; exit}; vwait forever' >"$folder/waits.tcl"
+  version=(sh -c 'echo "puts [info patchlevel]" | tclsh')
+  check 'Tcl' 3600 'done' tclsh "$folder/waits.tcl"
+fi
+if has ghc; then
+  version=(ghc --version)
+  echo 'main = Control.Concurrent.threadDelay 3600000000 >> putStrLn "done"' >"$folder/Waits.hs"
+  sed -i '1i import qualified Control.Concurrent' "$folder/Waits.hs"
+  ghc -v0 -outputdir "$folder" -o "$folder/waits-hs" "$folder/Waits.hs"
+  check 'Haskell' 3600 'done' "$folder/waits-hs"
+fi
+if has octave-cli; then
+  version=(octave-cli --version)
+  check 'Octave' 3600 'done' octave-cli --eval 'pause(3600); disp("done")'
+fi
+if [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]; then
+  cat >"$folder/rabbit.sh" <<'SH'
+export HOME=$1 RABBITMQ_MNESIA_BASE=$1 RABBITMQ_LOG_BASE=$1 RABBITMQ_NODENAME=warp@localhost
+export RABBITMQ_ENABLED_PLUGINS_FILE=$1/plugins RABBITMQ_NODE_PORT=18977 ERL_EPMD_PORT=18978
+export RABBITMQ_GENERATED_CONFIG_DIR=$1 RABBITMQ_PID_FILE=$1/rabbit.pid
+export PATH=/usr/lib/rabbitmq/bin:$PATH
+rabbitmq-server >"$1/rabbit.log" 2>&1 &
+rabbitmqctl wait --timeout 600 "$RABBITMQ_PID_FILE" >/dev/null
+sleep 3600
+rabbitmqctl -q eval '1 + 1.'
+rabbitmqctl -q stop
+wait
+epmd -kill >/dev/null
+SH
+  version=(dpkg-query -W -f '${Version}' rabbitmq-server)
+  allowed=700 limit=300
+  check 'RabbitMQ' 3600 2 sh "$folder/rabbit.sh" "$folder"
+  allowed=1 limit=60
 fi
 if has nginx python3; then
   cat >"$folder/nginx.conf" <<CONF
@@ -537,6 +618,7 @@ print(round(time.monotonic() - start))
 server.terminate()
 server.wait()
 PY
+  version=(nginx -v)
   check 'nginx' 75 75 python3 "$folder/nginx.py" "$folder"
 fi
 postgres=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
@@ -563,10 +645,12 @@ SQL
 $postgres/pg_ctl -D db -m fast stop >/dev/null
 SH
   chmod 755 "$data/run.sh"
+  version=("$postgres/postgres" --version)
   check 'PostgreSQL' 3720 $'\n360\nidle' su postgres -c "sh $data/run.sh"
 fi
 if [ "$done_programs" = 0 ]; then
   echo "no program has the name ${names[*]}, or its language is missing" >&2
   exit 1
 fi
+[ -z "$table" ] || write_table
 echo "$done_programs programs, ${#missing[@]} left out${missing[*]:+ (${missing[*]} missing)}"
