@@ -253,6 +253,13 @@ impl<P: Platform> Bases<P> {
             return Err(StartError::Shut);
         };
         let mut arming = self.arming::<L>(window, options);
+        // A timer that is armed where its callback runs finds lists there, unless what runs is
+        // another timer, which was freed and had the same address.
+        if cpu != target && L::COARSE && !state.queues.wheel.has_lists() {
+            drop(state);
+            self.base_for::<L>(cpu);
+            return self.start_slow(timer, window, now, options);
+        }
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
         // Check only in these cases, because the check reads one word for each runner (the handler
