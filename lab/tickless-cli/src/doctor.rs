@@ -18,9 +18,11 @@ use tickless_lab::text::figure;
 /// Find needless costs of this machine's timers, and what to do about them
 ///
 /// Watches for some seconds: the clock source, device writes, cancels, idle ticks, timers that
-/// expire together, and late sleeps. Shows for each the figure, how it was obtained, what to
-/// do, and which study explains it. As root it records the kernel's timers and sees more; what
-/// it could not see is unknown, with the reason. It does not change the machine.
+/// expire together, late sleeps, throttled groups, and what else makes threads late: stolen time,
+/// frequency and idle states, stopped real-time threads, interrupts on one CPU. Shows for each the
+/// figure, how it was obtained, what to do, and which study explains it. As root it records the
+/// kernel's timers and sees more; what it could not see is unknown, with the reason. It does
+/// not change the machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     sudo tickless doctor\n  \
@@ -82,8 +84,10 @@ impl Results for [Finding] {
             paragraph(out, "         ", how)?;
             if *verdict > Verdict::Unknown {
                 paragraph(out, "      -> ", advice)?;
-                let study = format!("Explained by: tickless study {study} --live");
-                paragraph(out, "         ", &study)?;
+                if !study.is_empty() {
+                    let study = format!("Explained by: tickless study {study} --live");
+                    paragraph(out, "         ", &study)?;
+                }
             }
         }
         let count = |verdict: Verdict| self.iter().filter(|of| of.verdict == verdict).count();

@@ -20,15 +20,17 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Show live which processes arm timers, cancel them, and wake idle CPUs
 ///
-/// Counts the kernel's timer events by eBPF programs in the kernel (root). The columns are rates
-/// per second: idle CPUs woken, writes of timer devices, timers armed, of these armed again while
-/// pending, the share that was cancelled, and timers that fired. Then come the kind of timer, how
-/// far ahead it is armed, and its period: x2 for two timers, ! if some of them expire together.
-/// The last row has the totals.
+/// Counts the kernel's timer events by eBPF programs in the kernel (root). The columns are the
+/// share of a CPU that the process used, and rates per second: switches from its threads to others,
+/// idle CPUs woken, writes of timer devices, timers armed, of these armed again while pending, the
+/// share that was cancelled, and timers that fired. Then come the kind of timer, how far ahead it
+/// is armed, and its period: x2 for two timers, ! if some expire together with those of a process
+/// that is named below. The last row has the totals. A narrow terminal has fewer columns.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     sudo tickless top\n  \
     sudo tickless top -c --sort writes --filter nginx\n  \
+    sudo tickless top --once --sort cpu\n  \
     sudo tickless top --batch 10 -i 1s --format json > top.jsonl\n\n\
     Keys: q quits, s and S change what is sorted by, c shows callbacks, l command lines,\n\
     / filters, space freezes, arrows scroll.\n\n\

@@ -32,6 +32,7 @@ struct timer_list { unsigned long expires; void *function; u32 flags; } relocate
 // Set before the program is loaded.
 const volatile u64 tick_function = 0;
 const volatile u64 tick_function_older = 0;
+const volatile u64 deadline_function = 0;
 const volatile u64 sleeper_function = 0;
 const volatile u64 tick_ns = 4000000;
 const volatile u64 realtime_offset_ns = 0;
@@ -41,8 +42,12 @@ const volatile u64 realtime_offset_ns = 0;
 #define TIMERS 65536
 #define DISTANCES 32
 
+#define PROCESSES 16384
+
 // How many rows and sources there are, and how many had no place.
 struct used { u64 rows, rows_refused, sources, sources_refused; };
+
+struct process { u64 cpu_ns, switches; char comm[16]; };
 
 struct row_key { u64 function; u32 tgid; u32 is_wheel; };
 
@@ -63,7 +68,7 @@ struct source { u64 period, votes, hits, distances, last, row, pid, function; };
 
 struct timer { u64 function, soft, pid; u32 row, source, is_pending, tgid; };
 
-struct cpu { u64 cancelled; u32 row, in_hard, in_soft, wake, wake_row, pad; };
+struct cpu { u64 cancelled, since; u32 row, in_hard, in_soft, wake, wake_row, pad; };
 
 #define MAP(name, kind, keys, values, entries) \
 	struct { number(type, kind); same_as(keys, key); same_as(values, value); \
@@ -76,6 +81,8 @@ MAP(sources, 2, u32, struct source, SOURCES);
 MAP(timers, 9, u64, struct timer, TIMERS);
 MAP(cpus, 6, u32, struct cpu, 1);
 MAP(used, 2, u32, struct used, 1);
+// Where there are more, those that ran least recently lose their places: most of them have ended.
+MAP(processes, 9, u32, struct process, PROCESSES);
 
 inlined struct cpu *this_cpu(void)
 {
@@ -211,8 +218,10 @@ inlined void armed(u64 address, u64 function, u64 soft, u64 distance, u32 is_whe
 		if (!timer)
 			return;
 	}
-	// In an interrupt it is armed for whoever armed it last; the tick is always the kernel's.
-	if (function == tick_function || function == tick_function_older) {
+	// In an interrupt it is armed for whoever armed it last. The tick is always the kernel's, and
+	// so is the timer of deadline tasks and servers: the scheduler arms it, whoever runs.
+	if (function == tick_function || function == tick_function_older ||
+	    function == deadline_function) {
 		tgid = 0;
 		pid = 0;
 	} else if (!is_task) {
@@ -383,10 +392,44 @@ int write_msr(u64 *ctx)
 	return (u32)ctx[0] == 0x6e0 ? device_written() : 0;
 }
 
+// Adds the time since the last call on this CPU to the process that runs, which so far was not
+// seen to leave it.
+static __attribute__((noinline)) int ran(u64 switches)
+{
+	struct cpu *cpu = this_cpu();
+	u32 tgid = current_pid_tgid() >> 32;
+	if (!cpu)
+		return 0;
+	u64 now = ktime_ns(), since = cpu->since;
+	cpu->since = now;
+	if (!tgid || !since)
+		return 0;
+	struct process *process = map_lookup(&processes, &tgid);
+	if (!process) {
+		struct process new = {};
+		current_comm(new.comm, sizeof(new.comm));
+		map_update(&processes, &tgid, &new, 1);
+		process = map_lookup(&processes, &tgid);
+	}
+	if (process) {
+		add(process->cpu_ns, now - since);
+		add(process->switches, switches);
+	}
+	return 0;
+}
+
+// The process that leaves the CPU is still the current one.
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	return ran(1);
+}
+
 SEC("tp_btf/local_timer_entry")
 int local_timer_entry(u64 *ctx)
 {
 	struct cpu *cpu = this_cpu();
+	ran(0);
 	if (cpu) {
 		cpu->in_hard = 1;
 		cpu->wake = (u32)current_pid_tgid() ? 0 : 1;

@@ -7,13 +7,13 @@
 //! removes them when the process ends.
 
 use crate::error::CountError;
-use crate::snapshot::{Counts, DISTANCES, Distances, Family, Row, Snapshot, Source, Vote};
-use aya::maps::{Array, MapData, MapError};
+use crate::snapshot::{Counts, DISTANCES, Distances, Family, Process, Row, Snapshot, Source, Vote};
+use aya::maps::{Array, HashMap as HashTable, MapData, MapError};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, EbpfLoader};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -26,13 +26,14 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/top.bpf.o");
 
 /// The eBPF programs, each named after its tracepoint. Programs that follow interrupts are attached
 /// first, so that they know whether the CPU is in an interrupt at the first timer event.
-const PROGRAMS: [(&str, Need); 14] = [
+const PROGRAMS: [(&str, Need); 15] = [
     ("local_timer_entry", Need::Wakeups),
     ("local_timer_exit", Need::Wakeups),
     ("irq_handler_entry", Need::Always),
     ("irq_handler_exit", Need::Always),
     ("softirq_entry", Need::Always),
     ("softirq_exit", Need::Always),
+    ("sched_switch", Need::Always),
     ("hrtimer_rearm", Need::Writes),
     ("write_msr", Need::OlderWrites),
     ("timer_cancel", Need::Always),
@@ -70,6 +71,9 @@ type SourceWords = [u64; 8];
 /// The layout of `struct used`.
 type UsedWords = [u64; 4];
 
+/// The layout of `struct process`: CPU time, switches, and its name.
+type ProcessWords = [u64; 4];
+
 /// The eBPF programs that count timer events in the kernel. Dropping this value removes them.
 pub struct Ebpf {
     programs: aya::Ebpf,
@@ -100,6 +104,9 @@ struct Sample {
     ended: u64,
     kernel_ns: u64,
 }
+
+/// The callback of deadline tasks, and of the servers that keep other tasks from starving.
+const DEADLINE_FUNCTION: &str = "dl_task_timer";
 
 /// The tick rate that is assumed if the kernel's configuration cannot be read.
 const DEFAULT_HZ: u32 = 250;
@@ -136,6 +143,7 @@ impl Ebpf {
             .btf(Some(&types))
             .override_global("tick_function", &tick_now, true)
             .override_global("tick_function_older", &tick_before, true)
+            .override_global("deadline_function", &address(DEADLINE_FUNCTION), true)
             .override_global("sleeper_function", &sleeper, true)
             .override_global("tick_ns", &tick_ns, true)
             .override_global("realtime_offset_ns", &ahead, true)
@@ -223,6 +231,7 @@ impl Ebpf {
         Ok(Snapshot {
             at,
             rows: rows.iter().map(|words| self.row(words)).collect(),
+            processes: self.processes()?,
             sources: sources.iter().map(source).collect(),
             sees_device_writes: self.sees_device_writes,
             sees_wakeups: self.sees_wakeups,
@@ -239,6 +248,20 @@ impl Ebpf {
         map.try_into().and_then(read).map_err(|error: MapError| unreadable(&error))
     }
 
+    /// Reads the CPU time and the switches of all processes that ran.
+    fn processes(&mut self) -> Result<BTreeMap<u32, Process>, CountError> {
+        let map = self.programs.map("processes").ok_or_else(|| unreadable(&"no such table"))?;
+        let map: HashTable<&MapData, u32, ProcessWords> =
+            map.try_into().map_err(|error: MapError| unreadable(&error))?;
+        let mut found = BTreeMap::new();
+        for entry in map.iter() {
+            let (pid, [cpu_ns, switches, name @ ..]) = entry.map_err(|error| unreadable(&error))?;
+            let name = self.process_names.name(pid, || text(&name));
+            found.insert(pid, Process { name, cpu_ns, switches });
+        }
+        Ok(found)
+    }
+
     /// Converts the words of a row: see `struct row` in `bpf/top.bpf.c`.
     fn row(&mut self, words: &RowWords) -> Row {
         let [function, process, arms, cancels, halves, rearms, expiries, idle_wakeups, writes, ..] =
@@ -247,10 +270,7 @@ impl Ebpf {
         distances.counts.copy_from_slice(&words[9..9 + DISTANCES]);
         distances.sums.copy_from_slice(&words[9 + DISTANCES..9 + 2 * DISTANCES]);
         let (pid, is_wheel) = (process as u32, process >> 32 != 0);
-        let name: Vec<u8> =
-            words[9 + 2 * DISTANCES..].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        let gone = || String::from_utf8_lossy(name).into_owned();
+        let gone = || text(&words[9 + 2 * DISTANCES..]);
         let symbols = &self.symbols;
         let named = || symbols.name(function).unwrap_or("?").to_string();
         Row {
@@ -291,6 +311,13 @@ impl Names {
         // Processes choose their names. Control characters in a name could command the terminal.
         name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
     }
+}
+
+/// Returns the text of which these words are the bytes, up to the first zero.
+fn text(words: &[u64]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 fn source(words: &SourceWords) -> Source {

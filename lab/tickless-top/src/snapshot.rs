@@ -1,6 +1,7 @@
 //! The counts until some time.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use tickless_core::time::Ns;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
@@ -10,6 +11,8 @@ pub enum Family {
     Queue,
     #[default]
     Both,
+    /// The process uses CPU time, and no timers.
+    None,
 }
 
 impl Family {
@@ -18,6 +21,7 @@ impl Family {
             Family::Wheel => "wheel",
             Family::Queue => "queue",
             Family::Both => "both",
+            Family::None => "-",
         }
     }
 }
@@ -148,6 +152,15 @@ impl Vote {
     }
 }
 
+/// How long the threads of a process ran, and how often one of them left its CPU. Up to a tick of
+/// time is added later, where a thread still runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Process {
+    pub name: String,
+    pub cpu_ns: u64,
+    pub switches: u64,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
     pub row: usize,
@@ -160,6 +173,8 @@ pub struct Source {
 pub struct Snapshot {
     pub at: Ns,
     pub rows: Vec<Row>,
+    /// What ran, by the number of the process.
+    pub processes: BTreeMap<u32, Process>,
     pub sources: Vec<Source>,
     pub sees_device_writes: bool,
     pub sees_wakeups: bool,

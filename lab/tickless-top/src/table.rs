@@ -1,9 +1,9 @@
 //! Tables of what was counted between two times: sorted rows with rates.
 
-use crate::snapshot::{Counts, Family, Snapshot};
+use crate::snapshot::{Counts, Family, Process, Row, Snapshot};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum By {
@@ -32,6 +32,10 @@ pub enum Sort {
     Fired,
     /// How far ahead timers are armed
     Ahead,
+    /// CPU time
+    Cpu,
+    /// How often a thread left its CPU
+    Switch,
     /// The process's name
     Process,
 }
@@ -64,6 +68,10 @@ pub struct TableRow {
     pub distance_ns: Option<u64>,
     pub periods: Vec<Period>,
     pub main_function: String,
+    /// The CPU time of the process; `None` in rows of callbacks.
+    pub cpu_ns: Option<u64>,
+    /// How often a thread of the process left its CPU; `None` in rows of callbacks.
+    pub switches: Option<u64>,
     /// The command line; `None` for the kernel, and for a process that has ended.
     pub command: Option<String>,
 }
@@ -75,6 +83,8 @@ pub struct Period {
     /// How many of `timers` expire at most a hundredth of the period apart from another timer of
     /// the same callback and period. That timer can belong to a different process.
     pub meeting: u64,
+    /// The processes of those other timers.
+    pub with: BTreeSet<String>,
 }
 
 /// What identifies a row: the process and, if rows are callbacks, the callback and its timer's
@@ -85,6 +95,7 @@ type RowKey = (u32, Option<(String, Family)>);
 pub fn between(before: &Snapshot, after: &Snapshot, by: By) -> Table {
     let seconds = after.at.since(before.at).0 as f64 / 1e9;
     let percent = |ns: u64| if seconds > 0.0 { ns as f64 / 1e7 / seconds } else { 0.0 };
+    let ran = ran(before, after);
     let mut groups: BTreeMap<RowKey, Group> = BTreeMap::new();
     let mut places: HashMap<usize, RowKey> = HashMap::new();
     for (at, row) in after.rows.iter().enumerate() {
@@ -101,12 +112,20 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By) -> Table {
         let group = groups.entry(place).or_insert_with(|| Group::of(&row.process, row.family));
         group.add(&counts, row.family, &row.function);
     }
+    if by == By::Process {
+        for (&pid, Process { name, .. }) in &ran {
+            groups.entry((pid, None)).or_insert_with(|| Group::of(name, Family::None));
+        }
+    }
     let mut periods = periods(before, after, &places);
     let mut timer_events = 0;
     let rows = groups.into_iter().map(|(place, group)| {
         let found = periods.remove(&place).unwrap_or_default();
         timer_events += group.counts.arms + group.counts.cancelled() + group.counts.expiries;
-        group.row(place, found, after)
+        // The time of the kernel itself is not counted, and that of a callback cannot be told.
+        let is_counted = by == By::Process && place.0 > 0;
+        let ran = is_counted.then(|| ran.get(&place.0).cloned().unwrap_or_default());
+        group.row(place, found, after, ran)
     });
     let rows: Vec<TableRow> = rows.collect();
     Table {
@@ -121,6 +140,17 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By) -> Table {
         is_partial: false,
         rows,
     }
+}
+
+/// Returns the processes that ran between two snapshots, with how much.
+fn ran(before: &Snapshot, after: &Snapshot) -> BTreeMap<u32, Process> {
+    let since = |(pid, after): (&u32, &Process)| {
+        let before = before.processes.get(pid).map_or((0, 0), |it| (it.cpu_ns, it.switches));
+        let (cpu_ns, switches) =
+            (after.cpu_ns.saturating_sub(before.0), after.switches.saturating_sub(before.1));
+        (cpu_ns > 0).then(|| (*pid, Process { name: after.name.clone(), cpu_ns, switches }))
+    };
+    after.processes.iter().filter_map(since).collect()
 }
 
 struct Group {
@@ -148,7 +178,13 @@ impl Group {
         }
     }
 
-    fn row(self, (pid, callback): RowKey, periods: Vec<Period>, seen: &Snapshot) -> TableRow {
+    fn row(
+        self,
+        (pid, callback): RowKey,
+        periods: Vec<Period>,
+        seen: &Snapshot,
+        ran: Option<Process>,
+    ) -> TableRow {
         let Group { process, family, counts, main } = self;
         let share = |part: u64| (counts.arms > 0).then(|| part as f64 * 1e2 / counts.arms as f64);
         TableRow {
@@ -166,6 +202,8 @@ impl Group {
             distance_ns: counts.distances.typical_ns(),
             periods,
             main_function: main.1,
+            cpu_ns: ran.as_ref().map(|ran| ran.cpu_ns),
+            switches: ran.map(|ran| ran.switches),
             command: None,
         }
     }
@@ -200,12 +238,17 @@ fn periods(
                 let Some(place) = places.get(row) else { continue };
                 let periods = found.entry(place.clone()).or_default();
                 if periods.last().is_none_or(|last| last.period_ns != period_ns) {
-                    periods.push(Period { period_ns, timers: 0, meeting: 0 });
+                    let with = BTreeSet::new();
+                    periods.push(Period { period_ns, timers: 0, meeting: 0, with });
                 }
-                if let Some(period) = periods.last_mut() {
-                    period.timers += 1;
-                    period.meeting += u64::from(meeting.contains(&at));
-                }
+                let Some(period) = periods.last_mut() else { continue };
+                period.timers += 1;
+                period.meeting += u64::from(meeting.contains_key(&at));
+                let partners = meeting.get(&at).into_iter().flatten();
+                period.with.extend(partners.map(|&partner| {
+                    let Row { process, pid, .. } = &after.rows[alike[partner].2];
+                    if *pid == 0 { process.clone() } else { format!("{process} ({pid})") }
+                }));
             }
         }
     }
@@ -216,21 +259,21 @@ fn periods(
 }
 
 /// Returns the indices of the timers in `alike` that expire at most a hundredth of the period apart
-/// from another one. Compares their deadlines modulo the period.
-fn meeting(alike: &[(u64, u64, usize)], period: u64) -> HashSet<usize> {
+/// from another one, with the indices of the others. Compares their deadlines modulo the period.
+fn meeting(alike: &[(u64, u64, usize)], period: u64) -> HashMap<usize, Vec<usize>> {
     let within = period / 100;
     let mut phases: Vec<(u64, usize)> =
         alike.iter().enumerate().map(|(at, (_, last, _))| (last % period.max(1), at)).collect();
     phases.sort_unstable();
-    let mut found = HashSet::new();
+    let mut found: HashMap<usize, Vec<usize>> = HashMap::new();
     if phases.len() < 2 {
         return found;
     }
     for at in 0..phases.len() {
-        let next = (at + 1) % phases.len();
-        let gap = (phases[next].0 + period - phases[at].0) % period.max(1);
-        if gap <= within {
-            found.extend([phases[at].1, phases[next].1]);
+        let ((phase, one), (next, other)) = (phases[at], phases[(at + 1) % phases.len()]);
+        if (next + period - phase) % period.max(1) <= within {
+            found.entry(one).or_default().push(other);
+            found.entry(other).or_default().push(one);
         }
     }
     found
@@ -254,6 +297,8 @@ impl Table {
                 Sort::Gone => row.cancelled_percent.map_or(0, |share| 1 + (share * 1e4) as u64),
                 Sort::Fired => row.expiries,
                 Sort::Ahead => row.distance_ns.unwrap_or(0),
+                Sort::Cpu => row.cpu_ns.unwrap_or(0),
+                Sort::Switch => row.switches.unwrap_or(0),
                 Sort::Armed | Sort::Process => row.arms,
             };
             Reverse((first, row.arms))
@@ -263,6 +308,9 @@ impl Table {
     /// Returns the sums of all rows.
     pub fn total(&self) -> TableRow {
         let sum = |of: fn(&TableRow) -> u64| self.rows.iter().map(of).sum::<u64>();
+        let known = |of: fn(&TableRow) -> Option<u64>| {
+            self.rows.iter().filter_map(of).reduce(|one, other| one + other)
+        };
         let (arms, cancels) = (sum(|row| row.arms), sum(|row| row.cancels));
         TableRow {
             process: "total".to_string(),
@@ -273,6 +321,8 @@ impl Table {
             wakes: self.rows.iter().map(|row| row.wakes).sum(),
             device_writes: self.rows.iter().map(|row| row.device_writes).sum(),
             cancelled_percent: (arms > 0).then(|| cancels as f64 * 1e2 / arms as f64),
+            cpu_ns: known(|row| row.cpu_ns),
+            switches: known(|row| row.switches),
             ..TableRow::default()
         }
     }

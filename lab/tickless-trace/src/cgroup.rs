@@ -140,6 +140,20 @@ impl Cgroup {
         Some(Limit { quota_us, period_us, burst_us: number("cpu.cfs_burst_us").unwrap_or(0) })
     }
 
+    /// Returns the tightest of the limits of this group and of those that it is in, with the group
+    /// that has it. Threads stop when any of these groups has used up its quota.
+    fn limiting(&self) -> Option<(Cgroup, Limit)> {
+        let share = |limit: &Limit| limit.quota_us as f64 / limit.period_us.max(1) as f64;
+        let groups = self.folder.ancestors().zip(Path::new(&self.path).ancestors());
+        let groups = groups.map(|(folder, path)| Cgroup {
+            folder: folder.to_path_buf(),
+            path: path.display().to_string(),
+        });
+        let limited = groups.filter_map(|group| Some((group.limit()?, group)));
+        let (limit, group) = limited.min_by(|(a, _), (b, _)| share(a).total_cmp(&share(b)))?;
+        Some((group, limit))
+    }
+
     /// Returns the group's counters; `None` if the group was removed, or has no counters.
     pub fn counters(&self) -> Option<Counters> {
         let stat = self.text("cpu.stat")?;
@@ -169,7 +183,8 @@ impl Cgroup {
 }
 
 impl Counters {
-    fn since(self, before: Counters) -> Counters {
+    #[must_use]
+    pub fn since(self, before: Counters) -> Counters {
         Counters {
             periods: self.periods.saturating_sub(before.periods),
             throttled: self.throttled.saturating_sub(before.throttled),
@@ -181,30 +196,48 @@ impl Counters {
 /// Follows groups while a trace is recorded.
 #[derive(Debug)]
 pub struct Watch {
-    groups: Vec<(Cgroup, Recorded, Counters)>,
+    groups: Vec<Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    group: Cgroup,
+    /// The group whose limit and counters these are: `group`, or one that it is in.
+    owner: Cgroup,
+    seen: Recorded,
+    before: Counters,
 }
 
 impl Watch {
     /// Finds the group at `path`, or all groups that have a limit. Counts from [`Watch::start`] on.
     pub fn prepare(path: Option<&Path>) -> Result<Watch, CgroupError> {
         let roots = hierarchies()?;
-        let groups = match path {
-            Some(path) => vec![Cgroup::find(path, &roots)?],
-            None if roots.is_empty() => return Err(CgroupError::NoHierarchy),
-            None => {
-                let groups = roots.iter().flat_map(|root| Cgroup::below(root));
-                groups.filter(|group| group.limit().is_some()).collect()
-            }
-        };
-        Ok(Watch::of(groups))
+        if let Some(path) = path {
+            return Ok(Watch::limited(Cgroup::find(path, &roots)?));
+        }
+        if roots.is_empty() {
+            return Err(CgroupError::NoHierarchy);
+        }
+        let groups = roots.iter().flat_map(|root| Cgroup::below(root));
+        Ok(Watch::of(groups.filter(|group| group.limit().is_some())))
     }
 
+    /// Follows groups by their own limits.
     fn of(groups: impl IntoIterator<Item = Cgroup>) -> Watch {
         let groups = groups.into_iter().map(|group| {
-            let (path, limit, threads) = (group.path.clone(), group.limit(), group.threads());
-            (group, Recorded { path, limit, counters: None, threads }, Counters::default())
+            let limit = group.limit();
+            Watched::new(group.clone(), group, limit)
         });
         Watch { groups: groups.collect() }
+    }
+
+    /// Follows one group by the limit that stops it first, which can be that of a parent.
+    fn limited(group: Cgroup) -> Watch {
+        let watched = match group.limiting() {
+            Some((owner, limit)) => Watched::new(group, owner, Some(limit)),
+            None => Watched::new(group.clone(), group, None),
+        };
+        Watch { groups: vec![watched] }
     }
 
     /// Returns whether there is no group to follow.
@@ -215,24 +248,23 @@ impl Watch {
     /// Reads the counters. Call it right before the recording starts: the preparation of a
     /// recording can take several periods.
     pub fn start(&mut self) {
-        for (group, _, before) in &mut self.groups {
-            *before = group.counters().unwrap_or_default();
+        for watched in &mut self.groups {
+            watched.before = watched.owner.counters().unwrap_or_default();
         }
     }
 
     /// Reads the counters again. Call it right after the recording ends. A removed group has none.
     pub fn stop(&mut self) {
-        for (group, seen, before) in &mut self.groups {
-            seen.counters = group.counters().map(|counters| counters.since(*before));
+        for watched in &mut self.groups {
+            watched.seen.counters = watched.counted();
         }
     }
 
     /// Returns the groups that used up their quota since [`Watch::start`].
     pub fn throttled(&self) -> Vec<Recorded> {
-        let seen = self.groups.iter().filter_map(|(group, seen, before)| {
-            let counters = group.counters()?.since(*before);
-            let mut seen = Recorded { counters: Some(counters), ..seen.clone() };
-            seen.threads.extend(group.threads());
+        let seen = self.groups.iter().filter_map(|watched| {
+            let counters = watched.counted()?;
+            let seen = Recorded { counters: Some(counters), ..watched.seen() };
             (counters.throttled > 0).then_some(seen)
         });
         seen.collect()
@@ -240,11 +272,26 @@ impl Watch {
 
     /// Returns what was seen of each group.
     pub fn seen(self) -> Vec<Recorded> {
-        let seen = |(group, mut seen, _): (Cgroup, Recorded, Counters)| {
-            seen.threads.extend(group.threads());
-            seen
-        };
-        self.groups.into_iter().map(seen).collect()
+        self.groups.iter().map(Watched::seen).collect()
+    }
+}
+
+impl Watched {
+    fn new(group: Cgroup, owner: Cgroup, limit: Option<Limit>) -> Watched {
+        let (path, threads) = (group.path.clone(), group.threads());
+        let limit_of = (owner.path != group.path).then(|| owner.path.clone());
+        let seen = Recorded { path, limit, limit_of, counters: None, threads };
+        Watched { group, owner, seen, before: Counters::default() }
+    }
+
+    fn counted(&self) -> Option<Counters> {
+        self.owner.counters().map(|counters| counters.since(self.before))
+    }
+
+    fn seen(&self) -> Recorded {
+        let mut seen = self.seen.clone();
+        seen.threads.extend(self.group.threads());
+        seen
     }
 }
 
@@ -254,6 +301,9 @@ pub struct Recorded {
     pub path: String,
     /// The limit when the recording began; `None` if there was none.
     pub limit: Option<Limit>,
+    /// The group whose limit and counters these are, if it is one that this group is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_of: Option<String>,
     /// The change of the counters during the recording; `None` if the group was removed.
     pub counters: Option<Counters>,
     /// The threads in the group at the beginning and at the end of the recording.
@@ -326,7 +376,7 @@ mod tests {
             let (path, threads) = (group.path.clone(), group.threads());
             for (limit, counters) in [(limit, counters), (None, None)] {
                 let (path, threads) = (path.clone(), threads.clone());
-                let recorded = Recorded { path, limit, counters, threads };
+                let recorded = Recorded { path, limit, limit_of: None, counters, threads };
                 assert_eq!(Recorded::parse(&recorded.to_string()), Some(recorded));
             }
         }
@@ -359,12 +409,43 @@ mod tests {
             fs::write(root.path().join("pod/cpu.stat"), stat(periods)).unwrap();
             if periods == 20 { watch.start() } else { watch.stop() }
         }
-        let counters = watch.groups[0].1.counters;
+        let counters = watch.groups[0].seen.counters;
         assert_eq!(counters, Some(Counters { periods: 30, throttled: 0, stood_ns: 0 }));
         fs::remove_dir_all(root.path().join("pod")).unwrap();
         watch.stop();
         let [seen] = &watch.seen()[..] else { panic!("one group") };
         assert_eq!((seen.counters, &seen.threads), (None, &BTreeSet::from([8])));
+    }
+
+    /// Goal: a group without a limit of its own, or with a looser one, has that of its parent, and
+    /// the parent's counters.
+    #[test]
+    fn limits_of_parents_count() {
+        let root = folder(&[
+            ("par/cpu.max", "30000 100000\n"),
+            ("par/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_usec 5\n"),
+            ("par/child/cpu.max", "max 100000\n"),
+            ("par/child/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"),
+            ("par/child/cgroup.threads", "8\n"),
+            ("par/loose/cpu.max", "80000 100000\n"),
+            ("par/tight/cpu.max", "10000 100000\n"),
+            ("par/cgroup.threads", "7\n"),
+        ]);
+        for (path, quota_us, of) in [
+            ("par", 30_000, None),
+            ("par/child", 30_000, Some("/par")),
+            ("par/loose", 30_000, Some("/par")),
+            ("par/tight", 10_000, None),
+        ] {
+            let mut watch = Watch::limited(Cgroup::at(root.path().join(path), root.path()));
+            watch.stop();
+            let [seen] = &watch.seen()[..] else { panic!("one group") };
+            assert_eq!(seen.limit.map(|limit| limit.quota_us), Some(quota_us), "{path}");
+            assert_eq!(seen.limit_of.as_deref(), of, "{path}");
+            let counters = seen.counters.map(|counters| counters.throttled);
+            assert_eq!(counters, (path != "par/tight").then_some(4), "{path}");
+            assert_eq!(seen.threads.contains(&7), path == "par", "{path}");
+        }
     }
 
     #[test]

@@ -255,6 +255,11 @@ fn recorded(group: Option<&Recorded>) -> RecordedLimit {
 
 fn notes(trace: &Trace, group: Option<&Recorded>, recorded: &RecordedLimit) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(parent) = group.and_then(|group| group.limit_of.as_ref()) {
+        notes.push(format!(
+            "the limit is that of {parent}, and so are the periods: all groups in it share them"
+        ));
+    }
     if group.is_some_and(|group| group.counters.is_none()) {
         notes.push(
             "the group was removed while it was recorded, so its counters are unknown, and \

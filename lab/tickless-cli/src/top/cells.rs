@@ -9,7 +9,8 @@ pub(super) fn header(by: By) -> Vec<&'static str> {
         header.push("callback");
     }
     header.extend([
-        "pid", "wakes", "writes", "armed", "again", "gone", "fired", "kind", "ahead", "period",
+        "pid", "cpu", "switch", "wakes", "writes", "armed", "again", "gone", "fired", "kind",
+        "ahead", "period",
     ]);
     header
 }
@@ -31,6 +32,8 @@ pub(super) fn cells(table: &Table, row: &TableRow, by: By) -> Vec<String> {
     }
     cells.extend([
         if row.pid > 0 { row.pid.to_string() } else { String::new() },
+        row.cpu_ns.map_or("-".to_string(), |ns| format!("{:.1}%", table.per_second(ns) / 1e7)),
+        known(row.switches),
         known(row.wakes),
         known(row.device_writes),
         rate(row.arms),
@@ -61,10 +64,62 @@ pub(super) fn command(pid: u32) -> Option<String> {
 }
 
 /// Formats a period: its length, how many timers have it, and a mark if some expire together.
-fn period(Period { period_ns, timers, meeting }: &Period) -> String {
+fn period(Period { period_ns, timers, meeting, .. }: &Period) -> String {
     let many = if *timers > 1 { format!("x{timers}") } else { String::new() };
     let meet = if *meeting > 0 { "!" } else { "" };
     format!("{}{many}{meet}", time(*period_ns).replace(' ', ""))
+}
+
+/// Describes whose timers expire together with those of a row's most frequent period.
+pub(super) fn collision(row: &TableRow) -> Option<String> {
+    let first = row.periods.first().filter(|period| period.meeting > 0)?;
+    let with: Vec<&str> = first.with.iter().map(String::as_str).collect();
+    let (process, pid) = (&row.process, row.pid);
+    let who = if pid > 0 { format!("{process} ({pid})") } else { process.clone() };
+    Some(format!("{who} every {}: with {}", time(first.period_ns), with.join(", ")))
+}
+
+/// Lays rows out in columns that fit `width` if they can. Leaves columns of numbers out before it
+/// cuts names short, and never breaks a cell into two lines. The first row has the headings, and
+/// the first `names` columns have names.
+pub(super) fn lay_out(mut rows: Vec<Vec<String>>, names: usize, width: usize) -> Vec<String> {
+    const DISPENSABLE: [&str; 4] = ["kind", "again", "switch", "ahead"];
+    const NAME_ENOUGH: usize = 15;
+    const NAME_MIN: usize = 8;
+    let longest = |rows: &[Vec<String>], column: usize| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    };
+    loop {
+        let columns = 0..rows.first().map_or(0, Vec::len);
+        let widths: Vec<usize> = columns.map(|column| longest(&rows, column)).collect();
+        let excess = (widths.iter().sum::<usize>() + widths.len()).saturating_sub(width + 1);
+        let name = (0..names).max_by_key(|&column| widths[column]).unwrap_or(0);
+        let dispensable =
+            DISPENSABLE.iter().find_map(|it| rows.first()?.iter().position(|cell| cell == it));
+        let enough = if dispensable.is_some() { NAME_ENOUGH } else { NAME_MIN };
+        if excess > 0 && widths[name] > enough {
+            let most = widths[name].saturating_sub(excess).max(enough);
+            rows.iter_mut().for_each(|row| shorten(&mut row[name], most));
+        } else if let Some(column) = dispensable.filter(|_| excess > 0) {
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        } else {
+            let line = |row: Vec<String>| {
+                let cells = row.into_iter().zip(&widths).enumerate();
+                let padded = cells.map(|(at, (cell, &width))| match at < names {
+                    true => format!("{cell:<width$}"),
+                    false => format!("{cell:>width$}"),
+                });
+                padded.collect::<Vec<_>>().join(" ")
+            };
+            return rows.into_iter().map(line).collect();
+        }
+    }
+}
+
+fn shorten(name: &mut String, most: usize) {
+    if name.chars().count() > most {
+        *name = name.chars().take(most - 1).chain(['~']).collect();
+    }
 }
 
 /// Formats a rate in at most five characters.
@@ -100,6 +155,7 @@ pub(super) fn summary(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn rates_fit_their_column() {
@@ -118,7 +174,31 @@ mod tests {
 
     #[test]
     fn a_period_has_its_timers_and_a_mark_for_common_expiries() {
-        let of = |timers, meeting| period(&Period { period_ns: 4_000_000, timers, meeting });
+        let with = || BTreeSet::from(["db (9)".to_string()]);
+        let of = |timers, meeting| {
+            period(&Period { period_ns: 4_000_000, timers, meeting, with: with() })
+        };
         assert_eq!([of(1, 0), of(2, 0), of(3, 2)], ["4.0ms", "4.0msx2", "4.0msx3!"]);
+        let periods = vec![Period { period_ns: 4_000_000, timers: 1, meeting: 1, with: with() }];
+        let row = TableRow { process: "web".to_string(), pid: 7, periods, ..TableRow::default() };
+        assert_eq!(collision(&row).unwrap(), "web (7) every 4.0 ms: with db (9)");
+    }
+
+    /// Goal: no name is broken into two lines, whatever the width and the numbers; columns that can
+    /// be spared go before more than the end of a name does.
+    #[test]
+    fn names_are_never_broken() {
+        let header = header(By::Process).into_iter().map(str::to_string).collect();
+        let row = "a_process_of_15 4194304 199.9% 99999 12345 99999k 99999k 99999 100% 99999 queue \
+                   10.0ms 100msx99!";
+        let rows = vec![header, row.split_whitespace().map(str::to_string).collect()];
+        for (width, gone) in [(200, ""), (80, "kind"), (50, "ahead")] {
+            let lines = lay_out(rows.clone(), 1, width);
+            assert_eq!(lines.len(), 2);
+            assert!(!lines[0].contains("kind") || gone.is_empty(), "{lines:#?}");
+            assert!(lines[1].starts_with("a_proce") && lines[1].contains("4194304"), "{lines:#?}");
+            let most = lines.iter().map(|line| line.len()).max().unwrap();
+            assert!(most <= width || width == 50, "{lines:#?}");
+        }
     }
 }

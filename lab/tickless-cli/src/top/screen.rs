@@ -2,10 +2,10 @@
 //! tests need none.
 
 use super::View;
-use super::cells::{cells, header, numbers_from, summary, total};
+use super::cells::{cells, collision, header, lay_out, numbers_from, summary, total};
 use crate::output::wrapped;
 use clap::ValueEnum;
-use console::{Alignment, Key, Style, pad_str, truncate_str};
+use console::{Key, Style, truncate_str};
 use std::ops::ControlFlow;
 use tickless_top::snapshot::Snapshot;
 use tickless_top::table::{By, Sort, Table, between};
@@ -113,21 +113,27 @@ impl Screen {
         let plain = |text| StyledLine { text, style: Style::new() };
         let mut lines: Vec<StyledLine> = texts.into_iter().map(plain).collect();
         if let Some(table) = table {
-            let line = |cells| table_line(cells, self.view.by, columns);
-            let names = header(self.view.by).into_iter().map(str::to_string).collect();
-            lines.push(StyledLine { text: line(names), style: Style::new().reverse() });
+            let mut cut = vec![header(self.view.by).into_iter().map(str::to_string).collect()];
             self.scrolled = self.scrolled.min(table.rows.len().saturating_sub(1));
-            let shown = table.rows.iter().skip(self.scrolled);
-            lines.extend(shown.map(|row| {
+            let shown = || table.rows.iter().skip(self.scrolled).take(rows);
+            cut.extend(shown().map(|row| {
                 let mut cells = cells(&table, row, self.view.by);
                 if let Some(command) = row.command.as_ref().filter(|_| self.view.command_lines) {
                     cells[0].clone_from(command);
                 }
-                plain(line(cells))
+                cells
             }));
+            cut.push(total(&table, self.view.by));
+            let mut texts = lay_out(cut, numbers_from(self.view.by), columns).into_iter();
+            let total = texts.next_back().unwrap_or_default();
+            let header = texts.next().unwrap_or_default();
+            lines.push(StyledLine { text: header, style: Style::new().reverse() });
+            lines.extend(texts.map(plain));
+            // Below the rows, if there is room.
+            lines.extend(shown().filter_map(collision).map(|text| plain(format!("! {text}"))));
             // The totals are the last row of the screen.
             lines.truncate(rows.saturating_sub(2));
-            lines.push(plain(line(total(&table, self.view.by))));
+            lines.push(plain(total));
         }
         lines.resize(rows.saturating_sub(1), plain(String::new()));
         lines.push(StyledLine { text: self.foot(), style: Style::new().dim() });
@@ -151,22 +157,6 @@ impl Screen {
         let name = sort.as_ref().map_or("", |value| value.get_name());
         format!("{frozen}{filter}by {name}  |  {KEYS}")
     }
-}
-
-/// Formats a row of the table. The columns of numbers have fixed widths, for the longest number
-/// that each can have. The names share the remaining width.
-fn table_line(cells: Vec<String>, by: By, columns: usize) -> String {
-    const FIGURES: [usize; 10] = [7, 5, 6, 5, 5, 4, 5, 5, 6, 9];
-    let names = numbers_from(by);
-    let left = columns.saturating_sub(FIGURES.iter().sum::<usize>() + FIGURES.len() + names - 1);
-    let cell = |(at, text): (usize, String)| {
-        let (width, alignment) = match at.checked_sub(names) {
-            None => (left / names, Alignment::Left),
-            Some(figure) => (FIGURES[figure], Alignment::Right),
-        };
-        pad_str(&text, width, alignment, Some("")).into_owned()
-    };
-    cells.into_iter().enumerate().map(cell).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -21,6 +21,10 @@ pub enum Need {
     Quotas,
     Slack,
     Sleeps,
+    Governors,
+    IdleStates,
+    RtLimit,
+    Interrupts,
 }
 
 #[derive(Debug)]
@@ -40,25 +44,25 @@ pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
 }
 
 impl Check {
-    /// Returns whether the check judges a measured time. Other work on the machine disturbs
-    /// measured times, but does not change counts.
+    /// Returns whether the check judges a measured time, which other work on the machine can make
+    /// longer.
     fn is_timed(&self) -> bool {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }
 
-    /// Judges the gathered facts. On a busy machine the verdict on a measured time is "unknown".
+    /// Judges the gathered facts. On a busy machine a measured time is judged as it was, which is
+    /// what programs there meet, and the finding says how busy the machine was.
     pub fn judge(&self, facts: &Facts) -> Finding {
         let unknown = |why: Cow<'_, str>| {
             let how = why.into_owned();
             Judgement { verdict: Verdict::Unknown, figure: None, how, advice: None }
         };
-        let Judgement { mut verdict, figure, mut how, advice } =
+        let Judgement { verdict, figure, mut how, advice } =
             (self.judge)(facts).unwrap_or_else(unknown);
         if let Some(busy) =
             facts.busy.as_ref().filter(|_| self.is_timed() && verdict > Verdict::Unknown)
         {
-            verdict = Verdict::Unknown;
-            how = format!("busy: look again. {busy}. Then: {how}");
+            how = format!("{how}. Then {busy}");
         }
         let advice = match verdict {
             Verdict::Ok | Verdict::Unknown => String::new(),

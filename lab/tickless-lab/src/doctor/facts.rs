@@ -23,6 +23,12 @@ pub struct Facts {
     /// The timer slack in ns: how late the kernel is allowed to wake a thread.
     pub slack_ns: Seen<u64>,
     pub sleeps: Seen<Sleeps>,
+    pub governors: Seen<Vec<Governor>>,
+    /// How often CPUs entered each state while the doctor looked.
+    pub idle_states: Seen<Vec<IdleState>>,
+    pub rt_limit: Seen<RtLimit>,
+    /// The interrupts of devices while the doctor looked, and for how many seconds that was.
+    pub interrupts: Seen<(Vec<Interrupt>, f64)>,
 }
 
 impl Facts {
@@ -42,6 +48,10 @@ impl Facts {
             quotas: of(why),
             slack_ns: of(why),
             sleeps: of(why),
+            governors: of(why),
+            idle_states: of(why),
+            rt_limit: of(why),
+            interrupts: of(why),
         }
     }
 }
@@ -90,6 +100,8 @@ pub struct CpuCounts {
     /// The part of `time` in which the CPU was idle, including waits for a disk.
     pub idle: u64,
     pub softirq: u64,
+    /// The part of `time` in which the hypervisor ran something else.
+    pub steal: u64,
 }
 
 impl CpuCounts {
@@ -124,6 +136,42 @@ pub struct Quota {
     pub period_us: u64,
     /// Since the group was made.
     pub counters: Counters,
+    /// While the doctor looked.
+    pub during: Counters,
+}
+
+/// CPUs with the same driver and governor of their frequency.
+#[derive(Clone, Debug)]
+pub struct Governor {
+    pub driver: String,
+    pub governor: String,
+    pub cpus: usize,
+}
+
+/// An idle state of the CPUs.
+#[derive(Clone, Debug)]
+pub struct IdleState {
+    pub name: String,
+    /// How long it takes to leave the state at most, as the processor's maker or firmware says.
+    pub exit_us: u64,
+    pub entered: u64,
+}
+
+/// How much of each period all real-time threads of a CPU may run together; negative: no limit.
+#[derive(Clone, Copy, Debug)]
+pub struct RtLimit {
+    pub runtime_us: i64,
+    pub period_us: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Interrupt {
+    pub number: u32,
+    pub name: String,
+    /// For each CPU in the order of `/proc/interrupts`.
+    pub counts: Vec<u64>,
+    /// The CPUs that may handle it, as the kernel writes it: `0-3,8`.
+    pub allowed: String,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod counted;
 pub mod log;
+mod machine;
 
 use super::checks::{Check, Need};
 use super::facts::{Facts, Quota, RecordedTimers, Seen, Sleeps};
@@ -15,9 +16,9 @@ use crate::measure::{cpus, disturbance, wait};
 use crate::progress::Progress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io};
-use tickless_trace::cgroup::{self, Cgroup, Limit};
+use tickless_trace::cgroup::{self, Cgroup, Counters, Limit};
 use tickless_trace::read::{Event, Trace};
 use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
@@ -34,11 +35,8 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     let needs = |need: Need| checks.iter().any(|check| check.needs.contains(&need));
     let mut facts = Facts::unseen(cpus().len(), "not looked at");
     facts.busy = disturbance();
-    let is_watched = needs(Need::Counted) || needs(Need::Recorded);
     progress.begin("looking", 1 + 3);
-    if is_watched {
-        watch(needs(Need::Counted), needs(Need::Recorded), look, &mut facts);
-    }
+    watch(&needs, look, &mut facts);
     progress.step();
     if needs(Need::ClockSource) {
         facts.clock_source = clock::source();
@@ -50,8 +48,11 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     if needs(Need::Log) {
         facts.log = log::read(Path::new("/dev/kmsg"));
     }
-    if needs(Need::Quotas) {
-        facts.quotas = quotas();
+    if needs(Need::Governors) {
+        facts.governors = machine::governors();
+    }
+    if needs(Need::RtLimit) {
+        facts.rt_limit = machine::rt_limit();
     }
     if needs(Need::Slack) {
         facts.slack_ns = slack();
@@ -64,14 +65,33 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     facts
 }
 
-/// Waits for the requested duration. In that time counts events or records them, as requested.
-#[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
-fn watch(is_counted: bool, is_recorded: bool, look: &GatherOptions, facts: &mut Facts) {
-    let recording = is_recorded.then(|| begin_recording(look));
-    let before = is_counted.then(counted::Snapshot::take);
+/// Waits for the requested duration, if a check needs that. In that time counts events or records
+/// them.
+fn watch(needs: &dyn Fn(Need) -> bool, look: &GatherOptions, facts: &mut Facts) {
+    const WATCHED: [Need; 5] =
+        [Need::Counted, Need::Recorded, Need::Quotas, Need::IdleStates, Need::Interrupts];
+    if !WATCHED.into_iter().any(needs) {
+        return;
+    }
+    let recording = needs(Need::Recorded).then(|| begin_recording(look));
+    let begun = Instant::now();
+    let before = needs(Need::Counted).then(counted::Snapshot::take);
+    let quotas_before = needs(Need::Quotas).then(quotas);
+    let states = needs(Need::IdleStates).then(machine::idle_states);
+    let interrupts = needs(Need::Interrupts).then(machine::interrupts);
     wait(look.duration);
     if let Some(before) = before {
         facts.counted = counted::between(before, counted::Snapshot::take());
+    }
+    if let Some(before) = quotas_before {
+        facts.quotas = before.and_then(|before| Ok(throttled_since(&before, quotas()?)));
+    }
+    if let Some(before) = states {
+        facts.idle_states = machine::entered(before, machine::idle_states());
+    }
+    if let Some(before) = interrupts {
+        let came = machine::came(before, machine::interrupts());
+        facts.interrupts = came.map(|came| (came, begun.elapsed().as_secs_f64()));
     }
     if let Some(recording) = recording {
         facts.recorded = recording.and_then(end_recording);
@@ -85,9 +105,19 @@ fn quotas() -> Seen<Vec<Quota>> {
     let quota = |group: Cgroup| {
         let Limit { quota_us, period_us, .. } = group.limit()?;
         let counters = group.counters().unwrap_or_default();
-        Some(Quota { group: group.path, quota_us, period_us, counters })
+        Some(Quota { group: group.path, quota_us, period_us, counters, during: counters })
     };
     Ok(groups.filter_map(quota).collect())
+}
+
+/// Fills in what happened since `before`. Of a group that was made since, that is everything.
+fn throttled_since(before: &[Quota], mut quotas: Vec<Quota>) -> Vec<Quota> {
+    for quota in &mut quotas {
+        let known = before.iter().find(|known| known.group == quota.group);
+        let known = known.map_or_else(Counters::default, |known| known.counters);
+        quota.during = quota.counters.since(known);
+    }
+    quotas
 }
 
 fn slack() -> Seen<u64> {
@@ -134,7 +164,19 @@ fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
     let text = text.map_err(|error| error.to_string())?;
     let trace = Trace::parse("what was recorded", text).map_err(|error| error.to_string())?;
     let threads = names(&trace);
-    Ok(RecordedTimers::new(trace, threads))
+    let mut recorded = RecordedTimers::new(trace, threads);
+    let overlaps = recorded.summary.overlap.iter().flat_map(|overlap| &overlap.armed_by);
+    for thread in overlaps {
+        recorded.threads.entry(*thread).or_insert_with(|| name(*thread));
+    }
+    recorded.threads.retain(|_, name| !name.is_empty());
+    Ok(recorded)
+}
+
+/// Returns the name of a thread; nothing if it has ended.
+fn name(thread: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+    name.trim().chars().filter(|c| !c.is_control()).collect()
 }
 
 /// Returns the names of the woken threads by thread id. The system still has the names of threads
@@ -143,12 +185,8 @@ fn names(trace: &Trace) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for record in trace.records.iter() {
         let Event::SchedWakeup { pid, .. } = record.event else { continue };
-        names.entry(pid).or_insert_with(|| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            name.trim().chars().filter(|c| !c.is_control()).collect::<String>()
-        });
+        names.entry(pid).or_insert_with(|| name(pid));
     }
-    names.retain(|_, name| !name.is_empty());
     names
 }
 

@@ -14,6 +14,9 @@
 pub mod checks;
 pub mod facts;
 pub mod gather;
+mod machine;
+
+pub(crate) use machine::CHECKS as MACHINE_CHECKS;
 
 pub use checks::{CHECKS, Check, Finding, Need, Verdict, judge};
 pub use facts::Facts;

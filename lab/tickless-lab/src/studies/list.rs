@@ -2,6 +2,7 @@
 
 use super::study::Study;
 use super::{cancel, clock, deferred, phase, rearm};
+use crate::doctor::MACHINE_CHECKS;
 use crate::doctor::checks::{CHECKS, Check};
 
 pub const STUDIES: &[Study] =
@@ -15,5 +16,5 @@ impl Study {
 
 /// Returns the doctor's checks: those of the studies' mechanisms, then the others.
 pub fn checks() -> Vec<&'static Check> {
-    STUDIES.iter().flat_map(|study| study.checks).chain(&CHECKS).collect()
+    STUDIES.iter().flat_map(|study| study.checks).chain(&CHECKS).chain(&MACHINE_CHECKS).collect()
 }

@@ -23,7 +23,7 @@ pub const STUDY: Study = Study {
     cells: |spec| model::cells(spec, model::SIDES),
     sim: simulate,
     live: live::run,
-    checks: &[doctor::WRITES, doctor::REMOVALS],
+    checks: &[doctor::WRITES, doctor::REMOVALS, doctor::SLICE],
 };
 
 const REPORT: PublishedReport = PublishedReport {

@@ -1,7 +1,7 @@
 //! Tables between snapshots: differences, groups, order, periods. Pure.
 
 use tickless_core::time::Ns;
-use tickless_top::snapshot::{Counts, Family, Row, Snapshot, Source, Vote};
+use tickless_top::snapshot::{Counts, Family, Process, Row, Snapshot, Source, Vote};
 use tickless_top::table::{By, Sort, Table, between};
 
 fn row(pid: u32, process: &str, function: &str, family: Family, arms: u64, cancels: u64) -> Row {
@@ -38,6 +38,11 @@ fn snapshots() -> (Snapshot, Snapshot) {
             source(2, 1_000_000, 7_500_000),
             source(2, 50_000_000, 50_000_000),
         ],
+        processes: [(7, "web", 600_000_000), (8, "cruncher", 2_000_000_000)]
+            .map(|(pid, name, cpu_ns)| {
+                (pid, Process { name: name.to_string(), cpu_ns, switches: u64::from(pid) })
+            })
+            .into(),
         own_ns: 20_000_005,
         kernel_ns: Some(40_000_000),
         sees_wakeups: true,
@@ -65,6 +70,7 @@ fn a_table_has_the_differences() {
         (450, 320, Some(32_000.0 / 450.0))
     );
     assert_eq!((total.wakes, total.device_writes), (Some(0), None));
+    assert_eq!((total.cpu_ns, total.switches), (Some(2_600_000_000), Some(15)));
     let mut callbacks = between(&before, &after, By::Callback);
     callbacks.sort(Sort::Armed);
     let functions: Vec<_> = callbacks.rows.iter().map(|row| row.function.as_deref()).collect();
@@ -77,10 +83,12 @@ fn rows_are_sorted_and_filtered() {
     let (before, after) = snapshots();
     let mut table = between(&before, &after, By::Process);
     for (by, names) in [
-        (Sort::Process, ["db", "web"]),
-        (Sort::Gone, ["web", "db"]),
-        (Sort::Fired, ["web", "db"]),
-        (Sort::Ahead, ["web", "db"]),
+        (Sort::Process, ["cruncher", "db", "web"]),
+        (Sort::Gone, ["web", "db", "cruncher"]),
+        (Sort::Fired, ["web", "db", "cruncher"]),
+        (Sort::Ahead, ["web", "db", "cruncher"]),
+        (Sort::Cpu, ["cruncher", "web", "db"]),
+        (Sort::Switch, ["cruncher", "web", "db"]),
     ] {
         table.sort(by);
         assert!(table.rows.iter().map(|row| &row.process).eq(names), "{by:?}");
@@ -103,6 +111,9 @@ fn timers_of_one_period_meet() {
             .collect()
     };
     assert_eq!(periods(&table, 7), [(1_000_000, 1, 1)]);
+    let web = table.rows.iter().find(|row| row.pid == 7 && !row.periods.is_empty()).unwrap();
+    assert!(web.periods[0].with.iter().eq(["db (9)"]), "{web:?}");
+    assert!(table.rows.iter().all(|row| row.cpu_ns.is_none()), "a callback has no time of its own");
     assert_eq!(periods(&table, 9), [(1_000_000, 2, 1), (50_000_000, 1, 0)]);
     before.sources = after.sources.clone();
     let still = between(&before, &after, By::Callback);

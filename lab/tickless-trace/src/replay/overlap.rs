@@ -7,10 +7,10 @@
 //! are compared with those that [`Phase::Spread`] would have given them, one timer after the other.
 
 use crate::hash::NumberMap;
-use crate::read::{Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
+use crate::read::{Context, Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::time::Ns;
 
@@ -23,6 +23,9 @@ pub struct Overlap {
     pub together: u64,
     pub recorded: PhaseSet,
     pub spread: PhaseSet,
+    /// The threads that were seen to arm these timers, outside of interrupts.
+    #[serde(skip)]
+    pub armed_by: BTreeSet<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -36,33 +39,47 @@ pub struct PhaseSet {
 /// Finds groups of periodic timers that can expire together, the group with the most expiries
 /// first. O(n log n) in the number of expiries.
 pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
-    let mut groups: BTreeMap<(NameId, u64), Vec<Vec<u64>>> = BTreeMap::new();
-    for (function, deadlines) in deadlines(trace) {
-        if let Some(period) = period(&deadlines) {
-            groups.entry((function, period)).or_default().push(deadlines);
+    let mut groups: BTreeMap<(NameId, u64), Vec<Expiries>> = BTreeMap::new();
+    for timer in expiries(trace) {
+        if let Some(period) = period(&timer.deadlines) {
+            groups.entry((timer.function, period)).or_default().push(timer);
         }
     }
-    let overlap = |((function, period), timers): ((NameId, u64), Vec<Vec<u64>>)| {
-        (timers.len() > 1).then(|| Overlap::of(trace.names.name(function), period, &timers))
-    };
-    let mut found: Vec<Overlap> = groups.into_iter().filter_map(overlap).collect();
+    let mut found = Vec::new();
+    for ((function, period), timers) in groups {
+        if timers.len() > 1 {
+            let armed_by = timers.iter().filter_map(|timer| timer.armed_by).collect();
+            let deadlines: Vec<Vec<u64>> = timers.into_iter().map(|it| it.deadlines).collect();
+            let overlap = Overlap::of(trace.names.name(function), period, &deadlines);
+            found.push(Overlap { armed_by, ..overlap });
+        }
+    }
     found.sort_by_key(|overlap| Reverse(overlap.expirations));
     found
 }
 
-/// Returns the deadlines at which each high-resolution timer expired, with the timer's function, in
-/// the order in which the timers first expired. The sleeps of a thread count as one timer, since
-/// each can have its timer at a different place on the thread's stack.
-fn deadlines(trace: &Trace) -> Vec<(NameId, Vec<u64>)> {
+struct Expiries {
+    function: NameId,
+    deadlines: Vec<u64>,
+    /// The last thread that armed it outside of interrupts; `None` if none did.
+    armed_by: Option<u32>,
+}
+
+/// Returns the deadlines at which each high-resolution timer expired, in the order in which the
+/// timers first expired. The sleeps of a thread count as one timer, since each can have its timer
+/// at a different place on the thread's stack.
+fn expiries(trace: &Trace) -> Vec<Expiries> {
     let sleep = trace.names.find(SLEEPER_FUNCTION);
     let mut places: NumberMap<Source, usize> = NumberMap::default();
     let mut armed: NumberMap<TimerAddr, (u64, Source)> = NumberMap::default();
-    let mut found: Vec<(NameId, Vec<u64>)> = Vec::new();
+    let mut threads: NumberMap<TimerAddr, u32> = NumberMap::default();
+    let mut found: Vec<Expiries> = Vec::new();
     // Cancels are ignored, because most kernels record one just before each expiry.
     let mut gaps = trace.gaps_in_order();
     for (place, record) in trace.records.iter().enumerate() {
         if !gaps(place).is_empty() {
             armed.clear();
+            threads.clear();
         }
         match record.event {
             Event::HrtimerStart { timer, soft_expires, function, .. } => {
@@ -72,14 +89,18 @@ fn deadlines(trace: &Trace) -> Vec<(NameId, Vec<u64>)> {
                     false => Source::Timer(timer, function),
                 };
                 armed.insert(timer, (soft_expires.0, source));
+                if record.pid != 0 && record.context == Context::Task {
+                    threads.insert(timer, record.pid);
+                }
             }
             Event::HrtimerExpireEntry { timer, function, .. } => {
                 let Some((deadline, source)) = armed.remove(&timer) else { continue };
                 let at = *places.entry(source).or_insert_with(|| {
-                    found.push((function, Vec::new()));
+                    found.push(Expiries { function, deadlines: Vec::new(), armed_by: None });
                     found.len() - 1
                 });
-                found[at].1.push(deadline);
+                found[at].deadlines.push(deadline);
+                found[at].armed_by = threads.get(&timer).copied().or(found[at].armed_by);
             }
             _ => {}
         }
@@ -146,6 +167,7 @@ impl Overlap {
             together: together(&all, within),
             spread: PhaseSet::of(spread.collect(), period, within),
             recorded: PhaseSet::of(recorded, period, within),
+            armed_by: BTreeSet::new(),
         }
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
         time: after.time.saturating_sub(before.time),
         idle: after.idle.saturating_sub(before.idle),
         softirq: after.softirq.saturating_sub(before.softirq),
+        steal: after.steal.saturating_sub(before.steal),
     });
     let seconds = (end - at).as_secs_f64();
     let command_line = text(Path::new("/proc/cmdline")).unwrap_or_default();
@@ -80,6 +81,7 @@ pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>
             time: time.iter().sum(),
             idle: time.get(IDLE).into_iter().flatten().sum(),
             softirq: time.get(6).copied().unwrap_or(0),
+            steal: time.get(7).copied().unwrap_or(0),
         }
     };
     Ok(online.iter().enumerate().map(cpu).collect())
@@ -108,7 +110,7 @@ mod tests {
     const SOFTIRQS: &str = "           CPU0       CPU1       CPU2\n          HI: 0 0 0\n       \
                             TIMER:      31615      42689      32667\n     HRTIMER:  1  2  3\n";
     const STAT: &str = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 10 0 20 60 5 1 4 0 9 9\n\
-                        cpu1 1 1 1 1 1 1 1 1 0 0\ncpu2 0 0 0 50 0 0 50 0 0 0\n";
+                        cpu1 1 1 1 1 1 1 1 1 0 0\ncpu2 0 0 0 50 0 0 43 7 0 0\n";
 
     /// Goal: columns are found by the number of the CPU. `/proc/softirqs` has columns for offline
     /// CPUs too, so a CPU's column is at different places in the files.
@@ -120,7 +122,8 @@ mod tests {
         assert_eq!((cpus[0].timer_softirqs, cpus[1].timer_softirqs), (31_615, 32_667));
         assert_eq!((cpus[0].hrtimer_softirqs, cpus[1].hrtimer_softirqs), (1, 3));
         assert_eq!((cpus[0].time, cpus[0].idle, cpus[0].softirq), (100, 65, 4));
-        assert_eq!((cpus[1].time, cpus[1].idle, cpus[1].softirq), (100, 50, 50));
+        assert_eq!((cpus[1].time, cpus[1].idle, cpus[1].softirq), (100, 50, 43));
+        assert_eq!((cpus[0].steal, cpus[1].steal), (0, 7));
     }
 
     #[test]

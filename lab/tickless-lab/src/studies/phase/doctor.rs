@@ -2,8 +2,8 @@
 //! CPU quotas of cgroups, and any others.
 
 use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
-use crate::doctor::facts::{Facts, Quota};
-use crate::text::time;
+use crate::doctor::facts::{Facts, Quota, RecordedTimers};
+use crate::text::{figure, time};
 use std::collections::BTreeMap;
 use tickless_trace::cgroup::Counters;
 use tickless_trace::replay::Overlap;
@@ -67,26 +67,33 @@ const THROTTLED_BAD: f64 = 25.0;
 
 fn throttled(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;
-    let share = |quota: &Quota| {
-        let Counters { periods, throttled, .. } = quota.counters;
+    let share = |Counters { periods, throttled, .. }: Counters| {
         100.0 * throttled as f64 / periods.max(1) as f64
     };
-    let mut worst: Vec<&Quota> = quotas.iter().filter(|quota| share(quota) > 0.0).collect();
-    worst.sort_by(|one, other| share(other).total_cmp(&share(one)));
+    // Groups that were throttled while the doctor looked come first, then those that were before.
+    let mut worst: Vec<&Quota> =
+        quotas.iter().filter(|quota| quota.counters.throttled > 0).collect();
+    worst.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|it| (share(it.during), share(it.counters)));
+        other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
+    });
     let Some(first) = worst.first() else {
         let how = format!("none of {} cgroups with a CPU quota has used it up", quotas.len());
         return Judgement::figure(Verdict::Ok, 0.0, how);
     };
     const GROUPS_MAX: usize = 4;
     let describe = |quota: &&Quota| {
-        let Quota { group, quota_us, period_us, counters } = quota;
+        let Quota { group, quota_us, period_us, counters, during } = quota;
         format!(
-            "{group} ({} in {}) in {} of {} periods, CPUs stood still for {}",
+            "{group} ({} in {}) in {} of {} periods while it looked, CPUs stood still for {}; \
+             since it was made in {} % of {} periods",
             time(quota_us.saturating_mul(1_000)),
             time(period_us.saturating_mul(1_000)),
-            counters.throttled,
-            counters.periods,
-            time(counters.stood_ns)
+            during.throttled,
+            during.periods,
+            time(during.stood_ns),
+            figure(share(*counters)),
+            counters.periods
         )
     };
     let mut listed: Vec<String> = worst.iter().take(GROUPS_MAX).map(describe).collect();
@@ -98,10 +105,10 @@ fn throttled(facts: &Facts) -> Judged<'_> {
          tickless quota trace.txt.gz (docs/book/src/quota.md)",
         first.group
     );
-    let verdict = Verdict::from_limits(share(first), THROTTLED_WARN, THROTTLED_BAD);
-    let how = format!("since they were made: {}", listed.join("; "));
-    let figure = Some(share(first));
-    Ok(Judgement { verdict, figure, how, advice: Some(advice) })
+    let percent = share(first.during);
+    let verdict = Verdict::from_limits(percent, THROTTLED_WARN, THROTTLED_BAD);
+    let how = listed.join("; ");
+    Ok(Judgement { verdict, figure: Some(percent), how, advice: Some(advice) })
 }
 
 /// Judges whether groups' quotas are refilled at the same time.
@@ -149,8 +156,24 @@ fn aligned(facts: &Facts) -> Judged<'_> {
     Judgement::figure(
         Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
         percent(worst),
-        describe(worst),
+        format!("{}; {}", describe(worst), armed_by(worst, recorded)),
     )
+}
+
+/// Names the threads that armed a group's timers.
+fn armed_by(overlap: &Overlap, recorded: &RecordedTimers) -> String {
+    const NAMED_MAX: usize = 6;
+    let name = |thread: &u32| {
+        let name = recorded.threads.get(thread).map_or("gone since", String::as_str);
+        format!("{name} ({thread})")
+    };
+    let mut named: Vec<String> = overlap.armed_by.iter().take(NAMED_MAX).map(name).collect();
+    match overlap.armed_by.len() {
+        0 => return "armed in interrupts alone, by whom was not seen".to_string(),
+        all if all > NAMED_MAX => named.push(format!("{} more", all - NAMED_MAX)),
+        _ => {}
+    }
+    format!("armed by {}", named.join(", "))
 }
 
 /// Each overlap describes a group of timers with the same callback and period. Returns the group in

@@ -4,7 +4,7 @@
 use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::{Facts, RecordedTimers};
 use crate::text::figure;
-use tickless_trace::read::{Event, Record, Trace};
+use tickless_trace::read::{Event, Record};
 use tickless_trace::replay::{Agreement, Inference, ReplayPolicy, Summary, upgraded};
 
 pub const WRITES: Check = Check {
@@ -30,6 +30,18 @@ pub const REMOVALS: Check = Check {
     judge: removals,
 };
 
+pub const SLICE: Check = Check {
+    name: "slice-timer",
+    about: "device writes for the scheduler's time slices",
+    study: "rearm",
+    unit: "% of writes",
+    needs: &[Need::Recorded],
+    advice: "tasks that compete for CPUs are switched by a timer of its own, which is exact and \
+             costs writes and interrupts: where throughput matters more, switch it off (echo \
+             NO_HRTICK > /sys/kernel/debug/sched/features)",
+    judge: slice_timer,
+};
+
 /// The limit for a warning, in writes per interrupt. A CPU that goes idle and wakes makes two
 /// writes: it stops the tick and starts it again.
 const WRITES_WARN: f64 = 4.0;
@@ -42,7 +54,7 @@ const WRITES_FEW: f64 = 1_000.0;
 
 /// Judges how many times the timer device is written for each of its interrupts.
 fn writes(facts: &Facts) -> Judged<'_> {
-    let RecordedTimers { trace, summary, .. } = facts.recorded.as_ref()?;
+    let summary = &facts.recorded.as_ref()?.summary;
     let recorded = summary.trace.recorded;
     let Some(writes) = recorded.device_writes else {
         let why = "the recording has no device writes: before Linux 7.1 only a TSC deadline timer \
@@ -60,19 +72,24 @@ fn writes(facts: &Facts) -> Judged<'_> {
     };
     let how = format!(
         "{writes} device writes and {interrupts} timer interrupts recorded in {:.1} s: {} writes \
-         on each CPU and second{}",
+         on each CPU and second",
         summary.trace.seconds,
-        figure(rate),
-        slice_timer(trace)
+        figure(rate)
     );
     Judgement::figure(verdict, per_interrupt, how)
 }
 
-/// Describes what the timer that ends the scheduler's time slices costs; empty before Linux 7.1,
-/// which has it on by default.
-fn slice_timer(trace: &Trace) -> String {
+/// The limits for the share of device writes that the slice timer causes, in percent.
+const SLICE_WARN: f64 = 25.0;
+const SLICE_BAD: f64 = 75.0;
+
+/// Judges what the timer that ends the scheduler's time slices costs. Linux 7.1 and later have it
+/// on by default.
+fn slice_timer(facts: &Facts) -> Judged<'_> {
+    let RecordedTimers { trace, summary, .. } = facts.recorded.as_ref()?;
     if Agreement::policy_of(trace) != ReplayPolicy::Linux71 {
-        return String::new();
+        let how = "before Linux 7.1 the scheduler has no such timer unless it is switched on";
+        return Judgement::figure(Verdict::Ok, 0.0, how);
     }
     let slice = trace.names.find(ReplayPolicy::SLICE_FUNCTION);
     let is_slice = |record: &&Record| match record.event {
@@ -81,20 +98,30 @@ fn slice_timer(trace: &Trace) -> String {
     };
     let armed = trace.records.iter().filter(is_slice).count();
     if armed == 0 {
-        return ". The scheduler's slice timer was not armed: it is off, or no task waited".into();
+        return Judgement::figure(
+            Verdict::Ok,
+            0.0,
+            "it was not armed: it is off, or no task waited",
+        );
     }
-    let replayed = upgraded(trace, Inference::On).unwrap_or_default();
-    let without = replayed.iter().find(|result| !result.slice_timer);
-    let without = without.map_or_else(String::new, |result| {
-        format!(
-            ", without it {} writes and {} interrupts (replayed)",
-            result.device_writes, result.wakeups
-        )
-    });
-    format!(
-        ". The scheduler's slice timer is on: armed {armed} times{without} (off: echo NO_HRTICK > \
-         /sys/kernel/debug/sched/features)"
-    )
+    let replayed = upgraded(trace, Inference::On);
+    let Some([with, without]) = replayed.as_deref() else {
+        let why = format!(
+            "armed {armed} times; what that costs takes sched:sched_switch in the recording"
+        );
+        return Err(why.into());
+    };
+    let saved = with.device_writes.saturating_sub(without.device_writes) as f64;
+    let share = 100.0 * saved / with.device_writes.max(1) as f64;
+    let verdict = match Verdict::from_limits(share, SLICE_WARN, SLICE_BAD) {
+        _ if each_second(facts, summary, saved) < WRITES_FEW => Verdict::Ok,
+        verdict => verdict,
+    };
+    let how = format!(
+        "armed {armed} times; replayed, {} writes with it, without it {} writes and {} interrupts",
+        with.device_writes, without.device_writes, without.wakeups
+    );
+    Judgement::figure(verdict, share, how)
 }
 
 /// The limit from which writes for removed timers matter, in percent of all device writes.

@@ -1,0 +1,188 @@
+//! The doctor's checks of what makes threads late besides timers: the hypervisor, the processor's
+//! frequency and idle states, the limit of real-time threads, and interrupts on one CPU.
+
+use super::checks::{Check, Judged, Judgement, Need, Verdict};
+use super::facts::{Facts, Governor, IdleState, Interrupt, RtLimit};
+use crate::text::figure;
+
+pub const CHECKS: [Check; 5] = [STEAL, GOVERNOR, IDLE_STATES, RT_THROTTLING, IRQ_AFFINITY];
+
+const STEAL: Check = Check {
+    name: "steal",
+    about: "CPU time that the hypervisor gave to other machines",
+    study: "",
+    unit: "% of CPU time",
+    needs: &[Need::Counted],
+    advice: "the host runs other machines on these CPUs: threads that are ready wait, and nothing \
+             in this machine can change that; ask for less overcommitted or dedicated CPUs",
+    judge: steal,
+};
+
+const GOVERNOR: Check = Check {
+    name: "cpu-governor",
+    about: "CPUs that are kept at one frequency",
+    study: "",
+    unit: "CPUs",
+    needs: &[Need::Governors],
+    advice: "work takes longer than the CPU could do it: choose a governor that follows the load \
+             (cpupower frequency-set -g schedutil), or performance",
+    judge: governor,
+};
+
+const IDLE_STATES: Check = Check {
+    name: "idle-states",
+    about: "idle states that CPUs leave slowly",
+    study: "",
+    unit: "us to leave",
+    needs: &[Need::IdleStates],
+    advice: "a wakeup waits until the CPU has left its idle state: limit that time while it \
+             matters (write it to /dev/cpu_dma_latency and keep the file open), or disable the \
+             state (/sys/devices/system/cpu/cpu*/cpuidle/state*/disable)",
+    judge: idle_states,
+};
+
+const RT_THROTTLING: Check = Check {
+    name: "rt-throttling",
+    about: "real-time threads that the kernel stops",
+    study: "",
+    unit: "messages",
+    needs: &[Need::Log, Need::RtLimit],
+    advice: "real-time threads ran for longer than /proc/sys/kernel/sched_rt_runtime_us allows in \
+             each period, and were stopped for the rest of it: find which one does not sleep, or \
+             use SCHED_DEADLINE, which bounds each thread",
+    judge: rt_throttling,
+};
+
+const IRQ_AFFINITY: Check = Check {
+    name: "irq-affinity",
+    about: "device interrupts that one CPU handles alone",
+    study: "",
+    unit: "% on one CPU",
+    needs: &[Need::Interrupts],
+    advice: "threads on that CPU wait for its interrupts: spread them (irqbalance, or \
+             /proc/irq/NUMBER/smp_affinity_list, or more queues of the device), or keep what must \
+             be on time off that CPU",
+    judge: irq_affinity,
+};
+
+/// Limits for the percentage of stolen time. Below the first, a thread waits for the host about as
+/// seldom as for the tick; from the second on, one piece of work in ten does.
+const STEAL_WARN: f64 = 2.0;
+const STEAL_BAD: f64 = 10.0;
+
+fn steal(facts: &Facts) -> Judged<'_> {
+    let counted = facts.counted.as_ref()?;
+    let [stolen, all] =
+        counted.cpus.iter().fold([0, 0], |[stolen, all], cpu| [stolen + cpu.steal, all + cpu.time]);
+    let percent = 100.0 * stolen as f64 / all.max(1) as f64;
+    let how = format!(
+        "steal in /proc/stat over {:.1} s, of all CPUs; some hypervisors do not tell, then it is 0",
+        counted.seconds
+    );
+    Judgement::figure(Verdict::from_limits(percent, STEAL_WARN, STEAL_BAD), percent, how)
+}
+
+/// Drivers whose governor `powersave` follows the load, unlike that of all others, which keeps the
+/// least frequency.
+const SCALING_DRIVERS: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
+
+/// Judges how many CPUs stay at the least frequency (bad), or at one that a program has chosen.
+fn governor(facts: &Facts) -> Judged<'_> {
+    let governors = facts.governors.as_ref()?;
+    let is_slow = |it: &&Governor| {
+        it.governor == "powersave" && !SCALING_DRIVERS.contains(&it.driver.as_str())
+    };
+    let count = |is: &dyn Fn(&&Governor) -> bool| -> usize {
+        governors.iter().filter(is).map(|it| it.cpus).sum()
+    };
+    let (slow, fixed) = (count(&is_slow), count(&|it| it.governor == "userspace"));
+    let verdict = match (slow, fixed) {
+        (0, 0) => Verdict::Ok,
+        (0, _) => Verdict::Warn,
+        _ => Verdict::Bad,
+    };
+    let list = governors.iter().map(|Governor { driver, governor, cpus }| {
+        format!("{governor} on {cpus} CPUs (driver {driver})")
+    });
+    Judgement::figure(verdict, (slow + fixed) as f64, list.collect::<Vec<_>>().join(", "))
+}
+
+/// Limits for the time that leaving an idle state takes, in microseconds. Laptops have states of up
+/// to 900 us; a wakeup from a longer one is later by a whole tick.
+const EXIT_WARN_US: f64 = 1_000.0;
+const EXIT_BAD_US: f64 = 10_000.0;
+
+/// Judges the state that takes longest to leave, of those that CPUs entered while it looked.
+fn idle_states(facts: &Facts) -> Judged<'_> {
+    let states = facts.idle_states.as_ref()?;
+    let entered: Vec<&IdleState> = states.iter().filter(|state| state.entered > 0).collect();
+    let slowest = entered.iter().map(|state| state.exit_us).max().unwrap_or(0) as f64;
+    let list = entered.iter().map(|IdleState { name, exit_us, entered }| {
+        format!("{name} ({exit_us} us to leave) {entered} times")
+    });
+    let list: Vec<String> = list.collect();
+    let how = match list.is_empty() {
+        true => "no CPU entered an idle state that the kernel counts".to_string(),
+        false => format!("CPUs entered {}", list.join(", ")),
+    };
+    Judgement::figure(Verdict::from_limits(slowest, EXIT_WARN_US, EXIT_BAD_US), slowest, how)
+}
+
+/// With less of each period than this, in percent, real-time threads are stopped in normal use.
+const RT_SHARE_MIN: f64 = 50.0;
+
+/// Judges whether the kernel has stopped real-time threads, which it logs once, at the first time.
+fn rt_throttling(facts: &Facts) -> Judged<'_> {
+    let RtLimit { runtime_us, period_us } = *facts.rt_limit.as_ref()?;
+    let share = 100.0 * runtime_us as f64 / period_us.max(1) as f64;
+    let limit = match runtime_us {
+        ..0 => "no limit is set: one that spins keeps its CPU".to_string(),
+        _ => format!("they may have {} % of each {period_us} us", figure(share)),
+    };
+    if (0.0..RT_SHARE_MIN).contains(&share) {
+        return Judgement::figure(Verdict::Bad, 0.0, limit);
+    }
+    let log = facts.log.as_ref()?;
+    let messages = log.iter().filter(|line| line.contains("RT throttling activated")).count();
+    let verdict = if messages > 0 { Verdict::Warn } else { Verdict::Ok };
+    let how = format!(
+        "{messages} messages \"RT throttling activated\" in the kernel's log, which has it once \
+         since the start; {limit}"
+    );
+    Judgement::figure(verdict, messages as f64, how)
+}
+
+/// From this share on, in percent, one CPU handles the interrupts alone.
+const ALONE: f64 = 75.0;
+/// Limits for the interrupts of that CPU, a second. At 2 us each they take 2 % and 20 % of it.
+const INTERRUPTS_WARN: f64 = 10_000.0;
+const INTERRUPTS_BAD: f64 = 100_000.0;
+
+fn irq_affinity(facts: &Facts) -> Judged<'_> {
+    let (interrupts, seconds) = facts.interrupts.as_ref()?;
+    let cpus = interrupts.iter().map(|it| it.counts.len()).max().unwrap_or(0);
+    if cpus < 2 {
+        return Err("there is one CPU, which handles all interrupts".into());
+    }
+    let of_cpu = |cpu: usize| interrupts.iter().map(|it| it.counts.get(cpu).unwrap_or(&0)).sum();
+    let sums: Vec<u64> = (0..cpus).map(of_cpu).collect();
+    let all: u64 = sums.iter().sum();
+    let (cpu, most) = sums.iter().enumerate().max_by_key(|(_, sum)| **sum).unwrap_or((0, &0));
+    let share = 100.0 * *most as f64 / all.max(1) as f64;
+    let rate = *most as f64 / seconds.max(1e-3);
+    let verdict = match share >= ALONE {
+        true => Verdict::from_limits(rate, INTERRUPTS_WARN, INTERRUPTS_BAD),
+        false => Verdict::Ok,
+    };
+    let first = interrupts.iter().max_by_key(|it| it.counts.get(cpu).copied());
+    let first = first.filter(|_| *most > 0).map_or_else(String::new, |it| {
+        let Interrupt { number, name, allowed, .. } = it;
+        format!("; most of them {name} (interrupt {number}, allowed on CPUs {allowed})")
+    });
+    let how = format!(
+        "{all} device interrupts in {seconds:.1} s (/proc/interrupts), of which {} a second on \
+         column {cpu} of the CPUs{first}",
+        figure(rate)
+    );
+    Judgement::figure(verdict, share, how)
+}
