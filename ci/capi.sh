@@ -74,10 +74,7 @@ compile() {
   case $source in
     */no_exceptions.cpp)
       g++ -std=c++17 -fno-exceptions "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
-    # GCC 12 takes a member of Boost's use_future for uninitialised.
-    */asio*.cpp)
-      g++ -std=c++20 "${warnings[@]}" -Wno-maybe-uninitialized "${cflags[@]}" "$source" \
-        -o "$output" "$@" ;;
+    */asio*.cpp) g++ -std=c++20 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
     *.cpp) g++ -std=c++17 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
     *) gcc -std=c11 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
   esac

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks the `no_std` crates for targets without an operating system, and the library for systems
-# other than Linux. Runs timers in WebAssembly, the tests of the portable platform, and the tests of
-# the `no_std` crates and the library on aarch64 under qemu. Reports targets and tools that this
-# machine lacks as SKIPPED.
+# other than Linux. Runs timers in WebAssembly, the tests of the portable platform, those of the
+# library with musl, and those of the `no_std` crates and the library on aarch64 under qemu. Reports
+# targets and tools that this machine lacks as SKIPPED.
 . "$(dirname "$0")/lib.sh"
 
 has_target() {
@@ -54,6 +54,16 @@ for target in x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-{msvc,g
     --features tokio-time
   echo "$target: ok"
 done
+
+# The library with another libc.
+target=x86_64-unknown-linux-musl
+if has_target "$target"; then
+  timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
+    --features tokio-test-util --test all --test fork --test tokio_time
+  echo "$target: ok"
+else
+  skip platforms "the standard library for $target is unavailable"
+fi
 
 target=aarch64-unknown-linux-gnu
 have_emulator() {
