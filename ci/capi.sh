@@ -125,6 +125,8 @@ with_asio() {
   run "$source" "$which" "$program"
   case $source in */examples/*) return ;; esac
   ! have_valgrind || run "$source" "$which, valgrind" "${memcheck[@]}" "$program"
+  # With sanitizers, gcc 12 warns of the promise in Boost 1.74's use_future, without a reason.
+  flags+=(-Wno-maybe-uninitialized)
   compile "$source" "$program-asan" "${flags[@]}" "${sanitizers[@]}" "${static[@]}"
   run "$source" "$which, sanitizers" "$program-asan"
 }
