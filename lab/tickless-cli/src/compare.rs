@@ -60,7 +60,7 @@ impl Command for CompareArgs {
             )));
         }
         if let (Some(of_a), Some(of_b)) = (a.turn_intervals, b.turn_intervals)
-            && of_a.abs_diff(of_b) * 10 > of_a
+            && (of_a - of_b).abs() * 10.0 > of_a
         {
             return Err(Failure::new(format_args!(
                 "turns of {of_a} and of {of_b} intervals have different extremes without any \

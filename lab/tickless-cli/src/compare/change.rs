@@ -255,6 +255,15 @@ mod tests {
 
     const BEFORE: [f64; 10] = [10.0, 10.2, 9.8, 10.1, 9.9, 10.3, 9.7, 10.4, 9.6, 10.0];
 
+    /// Goal: results that were measured for the same time are compared, also if a turn took longer.
+    #[test]
+    fn a_turn_that_was_held_up_does_not_make_turns_longer() {
+        let turn = |samples: u64| json!({"samples": samples, "missed": 20});
+        let by_turn = [180, 215, 180, 176].map(turn);
+        let results = Results::of(&json!([{"sleeper": "timerfd", "by_turn": by_turn}])).unwrap();
+        assert_eq!(results.turn_intervals, Some(200.0));
+    }
+
     /// Goal: a turn that was disturbed, in either result, hides no shift; what is the same is not
     /// said to have moved; a maximum and missed intervals are judged, too.
     #[test]

@@ -48,8 +48,9 @@ impl Figure {
 pub(super) struct Results {
     pub(super) kind: &'static str,
     pub(super) figures: BTreeMap<String, (String, Figure)>,
-    /// How many intervals the longest turn of the first sleeper has.
-    pub(super) turn_intervals: Option<u64>,
+    /// How many intervals a turn of the first sleeper has, usually: one that is held up at its end
+    /// has more.
+    pub(super) turn_intervals: Option<f64>,
     /// How many threads of others ran or waited for a CPU, on average.
     pub(super) other_threads: Option<f64>,
 }
@@ -91,10 +92,10 @@ impl Results {
         } else {
             ("cyclictest", others::cyclictest_json(document)?)
         };
-        let intervals = |turn: &Value| Some(turn["samples"].as_u64()? + turn["missed"].as_u64()?);
-        let turn_intervals = elements(&document[0]["by_turn"]).filter_map(intervals).max();
+        let intervals = |turn: &Value| Some(turn["samples"].as_f64()? + turn["missed"].as_f64()?);
+        let turn_intervals = median(elements(&document[0]["by_turn"]).filter_map(intervals));
         let others = elements(document).filter_map(|it| it["other_threads"].as_f64());
-        let other_threads = Some(Spread::of(others).median).filter(|it| it.is_finite());
+        let other_threads = median(others);
         Some(Results { turn_intervals, other_threads, ..Results::new(kind, found) })
     }
 
@@ -139,6 +140,10 @@ fn study(result: &Value, prefix: &str) -> Found {
         Some((name, text(cell, "unit"), figure))
     };
     elements(&result["cells"]).filter_map(cell).collect()
+}
+
+fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    Some(Spread::of(values).median).filter(|it| it.is_finite())
 }
 
 /// Returns the figures of `latency`, each with the values of its turns. Of results of earlier
