@@ -14,6 +14,13 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
+/// For `?` on what waits with tokio's own timers.
+impl From<tokio::time::error::Elapsed> for Elapsed {
+    fn from(_: tokio::time::error::Elapsed) -> Elapsed {
+        Elapsed(())
+    }
+}
+
 impl From<Elapsed> for std::io::Error {
     fn from(_: Elapsed) -> std::io::Error {
         std::io::ErrorKind::TimedOut.into()

@@ -84,6 +84,19 @@ impl From<Instant> for std::time::Instant {
     }
 }
 
+/// Converts from tokio's own instants, those of a paused clock included.
+impl From<tokio::time::Instant> for Instant {
+    fn from(tokio: tokio::time::Instant) -> Instant {
+        Instant::from_std(tokio.into_std())
+    }
+}
+
+impl From<Instant> for tokio::time::Instant {
+    fn from(instant: Instant) -> tokio::time::Instant {
+        tokio::time::Instant::from_std(instant.into_std())
+    }
+}
+
 /// If the sum is out of range, the result is the end of time, which timers never reach.
 impl Add<Duration> for Instant {
     type Output = Instant;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
 use tickless::clock::TimeBase;
 use tickless::future::{self, TimerSource, deadline_scope, propagate_deadline, remaining};
+use tickless::tokio_time::error::Elapsed;
 use tickless::tokio_time::{Instant, advance, run_in_virtual_time, sleep, timeout};
 use tickless::{Timers, VirtualTime};
 use tokio::runtime::Builder;
@@ -49,6 +50,22 @@ fn futures_follow_the_callers_clock() {
         assert_eq!(left, Some(Duration::ZERO));
         assert!(task.await.unwrap().unwrap_err().is_ambient);
         assert_eq!(begin.elapsed(), ms(1_000) + 10 * HOUR);
+    });
+}
+
+#[test]
+fn tokios_own_types_convert() {
+    paused(async {
+        advance(HOUR).await;
+        let here = Instant::now();
+        let there: tokio::time::Instant = here.into();
+        assert_eq!(there, tokio::time::Instant::now());
+        assert_eq!(Instant::from(there + HOUR), here + HOUR);
+        let theirs = async || -> Result<(), Elapsed> {
+            tokio::time::timeout(HOUR, pending()).await?;
+            Ok(())
+        };
+        assert_eq!(Err(theirs().await.unwrap_err()), timeout(HOUR, pending::<()>()).await);
     });
 }
 
