@@ -95,11 +95,11 @@ fn studies_print_what_is_documented() {
 }
 
 /// Method: callbacks and processes, with both kinds of null, while a process has timers with a
-/// period.
+/// period that expire together.
 #[test]
 fn top_prints_what_is_documented() {
     let Some(_) = crate::live::tracefs() else { return };
-    let mut periodic = program("latency -q --sleeper timerfd -i 5000 -D 1h").spawn().unwrap();
+    let mut periodic = program("latency -q --sleeper timerfd -i 5000 -t 4 -D 1h").spawn().unwrap();
     let line = "top --once -i 500ms";
     let documents = [json(line), json(&format!("{line} -c"))];
     periodic.kill().unwrap();
