@@ -49,6 +49,18 @@ library=$work/usr/lib/libtickless.so
 declared=$(grep -o '\btickless_[a-z_]*(' "$here/include/tickless.h" | tr -d '(' | sort -u)
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u)
 diff <(echo "$exported") <(echo "$declared") || fail "exported and declared functions differ"
+# Each has a manual page, and tickless(3) names all; a function's page says what it returns or does.
+pages=$work/usr/share/man/man3
+documented=$(cd "$pages" && ls tickless_*.3)
+diff <(echo "${documented//.3/}") <(echo "$declared") || fail "not every function has a page"
+diff <(sed -n 's/^\.BR \(.*\) (3)$/\1/p' "$pages/tickless.3" | sort) <(echo "$declared") ||
+  fail "tickless(3) does not list all functions"
+for page in "$pages"/*.3; do
+  [ "$(awk '/^\.SH DESCRIPTION/ { on = 1; next } /^\.SH/ { on = 0 } on' "$page" | wc -w)" -gt 3 ] ||
+    fail "$page describes nothing"
+  command -v groff >/dev/null || continue
+  [ -z "$(groff -man -ww -z "$page" 2>&1)" ] || fail "$page has faults"
+done
 # The C++ header uses every function. TICKLESS_ABI_CHECK() calls the one that it does not name.
 wrapped=$(grep -o '\btickless_[a-z_]*\b' "$here/include/tickless.hpp" | sort -u)
 cmp "$here/include/tickless/asio.hpp" "$work/usr/include/tickless/asio.hpp" || fail "no asio.hpp"

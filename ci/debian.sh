@@ -87,7 +87,8 @@ CMAKE
 fi
 
 tickless replay traces/nginx.txt.gz | grep -q restart-aware || fail "the program fails"
-for file in man/man1/tickless-replay.1.gz bash-completion/completions/tickless; do
+for file in man/man{1/tickless-replay.1,3/tickless_timer_start.3}.gz \
+  bash-completion/completions/tickless; do
   [ -s "/usr/share/$file" ] || fail "there is no /usr/share/$file"
 done
 

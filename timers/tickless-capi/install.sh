@@ -6,7 +6,7 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-Builds the C library and installs it with its headers, its pkg-config and CMake files, and its
+Builds the C library and installs it with its headers, manual pages, pkg-config and CMake files, and
 licences. Needs Rust and a C compiler.
 
 Usage: install.sh [OPTION]...
@@ -56,6 +56,7 @@ for folder in "$prefix" "${libdir:=$prefix/lib}"; do
   esac
 done
 licences=$root$prefix/share/doc/tickless
+manual=$root$prefix/share/man/man3
 cmake=$libdir/cmake/tickless
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -70,6 +71,7 @@ if [ -n "$uninstall" ]; then
     "$licences"/LICENSE-{APACHE,MIT} \
     "$root$libdir"/{libtickless.a,libtickless.so,"$soname","libtickless.so.$version"} \
     "$root$libdir/pkgconfig/tickless.pc" "$root$cmake"/tickless-config{,-version}.cmake
+  rm -f "$manual"/tickless{,_*}.3
   for folder in "$licences" "$root$cmake" "$root$prefix/include/tickless"; do
     [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
   done
@@ -92,6 +94,7 @@ if [ -n "$strip" ]; then
   "$strip" --strip-unneeded "$root$libdir/libtickless.so.$version"
   "$strip" --strip-debug "$root$libdir/libtickless.a"
 fi
+./man.sh "$manual" >/dev/null
 ln -sf "libtickless.so.$version" "$root$libdir/$soname"
 ln -sf "$soname" "$root$libdir/libtickless.so"
 

@@ -1,4 +1,5 @@
-/*
+/**
+ * @file
  * Tickless in Asio, Boost's or the standalone one: a timer whose waits complete in an io_context.
  *
  *   tickless::timers timers;
@@ -52,7 +53,7 @@ using net_error = boost::system::error_code;
 namespace tickless {
 namespace detail {
 
-/* A pending wait. It is ended once: completed, or dropped without calling its handler. */
+/** A pending wait. It is ended once: completed, or dropped without calling its handler. */
 struct asio_wait {
   asio_wait *next = nullptr;
   std::uint64_t id = 0;
@@ -63,7 +64,7 @@ struct asio_wait {
   ~asio_wait() = default;
 };
 
-/* A wait with its handler. Its memory is freed before the handler is called. */
+/** A wait with its handler. Its memory is freed before the handler is called. */
 template <class Handler, class Executor>
 class asio_wait_of final : public asio_wait {
   using own_executor = typename net::associated_executor<Handler, Executor>::type;
@@ -103,7 +104,7 @@ class asio_wait_of final : public asio_wait {
   Handler handler_;
 };
 
-/* A list of waits, first in, first out. */
+/** A list of waits, first in, first out. */
 class asio_waits {
  public:
   asio_waits() = default;
@@ -143,7 +144,7 @@ class asio_waits {
   asio_wait **end_ = &first_;
 };
 
-/* What stays in place while an asio_timer is moved: the timer and its waits. */
+/** What stays in place while an asio_timer is moved: the timer and its waits. */
 class asio_state {
  public:
   asio_state(const timers &set, std::uint32_t kind) : set_(set.get()), timer_(set, kind, {this}) {}
@@ -155,7 +156,7 @@ class asio_state {
     std::lock_guard<std::mutex> held(lock_);
     return expiry_;
   }
-  /* Sets the expiry, and returns how many waits that cancels. */
+  /** Sets the expiry, and returns how many waits that cancels. */
   std::size_t expire_at(time_point expiry) {
     asio_waits all;
     {
@@ -185,7 +186,7 @@ class asio_state {
     }
     if (wait) wait->complete(net::error::operation_aborted);
   }
-  /* The number of the next wait. */
+  /** The number of the next wait. */
   std::uint64_t next_id() noexcept { return ++last_id_; }
   void add(asio_wait *wait, std::uint64_t id) {
     std::error_code failed;
@@ -199,7 +200,7 @@ class asio_state {
     if (failed) return wait->complete(net::error::operation_aborted);
     wait->drop();
   }
-  /* The context ends: moves all waits to `to`, and waits until none is being completed. */
+  /** The context ends: moves all waits to `to`, and waits until none is being completed. */
   void end(asio_waits &to) noexcept {
     {
       std::lock_guard<std::mutex> held(lock_);
@@ -238,12 +239,12 @@ class asio_state {
   asio_waits waits_;
   std::uint64_t last_id_ = 0;
   bool is_over_ = false;
-  /* The last member: its destructor waits for `fire`, which uses the others. */
+  /** The last member: its destructor waits for `fire`, which uses the others. */
   timer<on_expiry> timer_;
 };
 
-/* Drops the waits that are pending when their context is destroyed. A handler may own its timer, as
- * a coroutine does. */
+/** Drops the waits that are pending when their context is destroyed. A handler may own its timer,
+ * as a coroutine does. */
 class asio_service : public net::execution_context::service {
  public:
   static inline net::execution_context::id id;
@@ -287,7 +288,7 @@ asio_service &asio_service_of(const Executor &executor) {
 
 }  // namespace detail
 
-/* A timer of `timers` whose waits complete with an executor. It can be moved. */
+/** A timer of `timers` whose waits complete with an executor. It can be moved. */
 template <class Executor = detail::net::any_io_executor>
 class basic_asio_timer {
  public:
@@ -306,7 +307,7 @@ class basic_asio_timer {
                                Context &, detail::net::execution_context &>>>
   basic_asio_timer(Context &context, const timers &set, std::uint32_t kind = precise)
       : basic_asio_timer(Executor(context.get_executor()), set, kind) {}
-  /* A moved-from timer may only be destroyed or assigned to. */
+  /** A moved-from timer may only be destroyed or assigned to. */
   basic_asio_timer(basic_asio_timer &&) noexcept = default;
   basic_asio_timer &operator=(basic_asio_timer &&other) {
     std::swap(executor_, other.executor_);
@@ -318,18 +319,18 @@ class basic_asio_timer {
 
   executor_type get_executor() const noexcept { return executor_; }
   [[nodiscard]] time_point expiry() const { return state_->expiry(); }
-  /* Sets the expiry, and cancels the pending waits; returns how many. */
+  /** Sets the expiry, and cancels the pending waits; returns how many. */
   std::size_t expires_at(time_point at) { return state_->expire_at(at); }
   std::size_t expires_after(tickless::duration after) {
     auto now = state_->now();
     auto left = (time_point::max() - now).count();
     return expires_at(after.count() > left ? time_point::max() : now + duration(after.count()));
   }
-  /* Cancels the pending waits; returns how many. The expiry stays. */
+  /** Cancels the pending waits; returns how many. The expiry stays. */
   std::size_t cancel() { return state_->cancel(false); }
   std::size_t cancel_one() { return state_->cancel(true); }
 
-  /* Completes with `void(error_code)` at the expiry, and at once if that has passed. */
+  /** Completes with `void(error_code)` at the expiry, and at once if that has passed. */
   template <class Token = typename detail::net::default_completion_token<Executor>::type>
   auto async_wait(Token &&token = Token()) {
     auto initiate = [state = state_, executor = executor_](auto &&called) {
