@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use tickless_core::time::Ns;
+use tickless_lab::output::write;
 use tickless_lab::text::time;
 use tickless_trace::quota::{Least, Prediction, RecordedLimit, Request, Setting, predict};
 
@@ -103,8 +104,8 @@ impl Command for QuotaArgs {
         };
         let prediction = predict(&trace, &request)?;
         if let Some(path) = &self.html {
-            std::fs::write(path, page::page(&prediction))
-                .map_err(|error| Failure::file(path, error))?;
+            let page = page::page(&prediction);
+            write(path, page.as_ref()).map_err(|error| Failure::file(path, error))?;
         }
         print(&prediction, self.format)?;
         Ok(Exit::Success)
