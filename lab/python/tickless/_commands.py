@@ -79,7 +79,6 @@ def quota(
     process: str | None = None,
     pid: int | None = None,
     thread: str | None = None,
-    without: Iterable[str | int] | None = None,
     limits: Iterable[str | float] | None = None,
     periods: Iterable[str] | None = None,
     bursts: Iterable[float] | None = None,
@@ -90,11 +89,10 @@ def quota(
     """Predicts what other CPU limits would have done, as ``tickless quota`` does.
 
     The trace is one of ``tickless record --events quota``. ``limits`` are in CPUs, ``periods`` and
-    ``delay`` times with their unit, ``bursts`` and ``delayed`` percentages. The delays of threads
-    ``without`` do not count; it has parts of names, and numbers.
+    ``delay`` times with their unit, ``bursts`` and ``delayed`` percentages.
     """
     chosen = {"cgroup": cgroup, "process": process, "pid": pid, "thread": thread}
-    limit = {"without": without, "limit": limits, "period": periods, "burst": bursts, "cpus": cpus}
+    limit = {"limit": limits, "period": periods, "burst": bursts, "cpus": cpus}
     document: dict[str, Any] = _document("quota", trace, delay=delay, delayed=delayed, **limit, **chosen)
     return document
 

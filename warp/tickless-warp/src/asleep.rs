@@ -125,10 +125,11 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
                 // that comes after the reading of the state.
                 let before = look.activity(thread);
                 let Some(in_call) = sleep(look, thread) else { return Census::Awake(thread.tid) };
-                let wait = thread.state.untraced();
-                if wait.is_none_or(|wait| wait.progress(in_call) == Progress::Ended)
-                    && let InCall::Waits(call) = in_call
+                let progress = thread.state.untraced().map(|wait| wait.progress(in_call));
+                if let InCall::Waits(call) = in_call
                     && let Some(held) = look.awaited(thread, &call, &tree.processes)
+                    && (progress != Some(Progress::Lasts)
+                        || matches!(held, Census::AwaitsOutside(..)))
                 {
                     return held;
                 }
@@ -152,8 +153,8 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
             return Census::Awake(tid);
         }
         if let State::Waiting(wait) = thread.state
-            && let held = look.awaited(thread, &wait.in_call(), &tree.processes)
-            && let Some(held @ Census::AwaitsOutside(..)) = held
+            && let Some(held @ Census::AwaitsOutside(..)) =
+                look.awaited(thread, &wait.in_call(), &tree.processes)
         {
             return held;
         }
@@ -171,9 +172,8 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
     // The threads in `changed` have run, and have perhaps woken others: read these again.
     if !changed.is_empty() {
         for thread in tree.threads.values_mut() {
-            let is_free =
-                matches!(thread.state, State::Free(_)) && thread.activity_asleep.is_some();
-            if is_free && !has_slept_on(look, thread) {
+            let slept = thread.activity_asleep.is_some() && matches!(thread.state, State::Free(_));
+            if slept && !has_slept_on(look, thread) {
                 return Census::Awake(thread.tid);
             }
         }
@@ -471,7 +471,7 @@ mod tests {
             let is_woken = doing != next && !matches!(doing, Doing::Stopped(_));
             self.threads.borrow_mut()[at] = (next, activity + u64::from(is_woken));
             if matches!((effects.then, next), (Then::Return(..), IDLE)) {
-                self.on(tree, at, Change::IsAnswered);
+                self.on(tree, at, Change::IsReleased);
             }
         }
 

@@ -7,8 +7,9 @@ use crate::sys::descriptors::{self, FileId};
 use crate::sys::memory;
 use crate::sys::thread_events::ThreadEvents;
 use crate::thread::{Call, InCall};
+use crate::timeout::is_futex_wait;
 use crate::tree::Thread;
-use libc::pid_t;
+use libc::{c_long, pid_t};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -51,10 +52,19 @@ impl Look for Kernel<'_> {
 
     fn awaited(&self, thread: &Thread, call: &Call, tree: &Processes) -> Option<Census> {
         let process = thread.process;
-        if let Some(what) = self.inputs.and_then(|inputs| input(inputs, thread, call)) {
+        // Without inputs, only a read of a terminal is one.
+        let looks = |inputs: &&Inputs| !inputs.is_empty() || READS.contains(&call.0);
+        if let Some(inputs) = self.inputs.filter(looks)
+            && let Some(what) = polls(thread.tid, call).iter().flatten().find_map(|poll| {
+                let file = descriptors::status_of(process, poll.fd as u64)?;
+                input(inputs, thread.tid, call.0, poll, &file)
+            })
+        {
             return Some(Census::AwaitsOutside(thread.tid, what));
         }
-        let is_event = |fd| descriptors::is_event(process, fd);
+        let is_event = |fd| {
+            descriptors::status_of(process, fd).is_some_and(|file| descriptors::is_event(&file))
+        };
         let is_of_tree = match ended_by(call) {
             EndedBy::Tree => true,
             EndedBy::Kernel => false,
@@ -70,51 +80,125 @@ impl Look for Kernel<'_> {
     }
 }
 
-/// Returns for which input a thread waits, in read(2), poll(2), select(2), epoll_wait(2) or a call
-/// like these.
-fn input(inputs: &Inputs, thread: &Thread, &(number, _, args): &Call) -> Option<&'static str> {
+/// Returns whether a thread that is stopped before a call would wait there until its time has
+/// passed, while no other thread runs: in a sleep, for a futex with the expected value, or for a
+/// few descriptors that are not ready. Not with a mask of signals: the call lets signals through
+/// that have perhaps come long ago. Clears the events that poll(2) has found earlier.
+pub(crate) fn only_time_ends(inputs: Option<&Inputs>, thread: &mut Thread, call: &Call) -> bool {
+    /// Each descriptor takes a copy. A set of this many is one word of select(2).
+    const COPIES_MAX: usize = 4;
+    const COUNT_MAX: u64 = 64;
+    let &(number, _, [first, second, third, fourth, fifth, sixth]) = call;
+    let (count, mask) = match number {
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => return true,
+        libc::SYS_futex => {
+            let mut word = [0; 4];
+            return is_futex_wait(number, call.2)
+                && memory::read(thread.tid, first, &mut word)
+                && u32::from_ne_bytes(word) == third as u32;
+        }
+        libc::SYS_poll => (second, 0),
+        libc::SYS_ppoll => (second, fourth),
+        libc::SYS_select => (first, 0),
+        // The argument points to the address of the mask.
+        libc::SYS_pselect6 => {
+            (first, memory::words(thread.tid, sixth).map_or(sixth, |[mask]| mask))
+        }
+        libc::SYS_epoll_wait => (1, 0),
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => (1, fifth),
+        _ => return false,
+    };
+    let inputs = inputs.filter(|inputs| !inputs.is_empty());
+    let polls = polls(thread.tid, call).filter(|_| count <= COUNT_MAX && mask == 0);
+    let Some(polls) = polls.filter(|polls| polls.len() <= COPIES_MAX) else { return false };
+    let is_quiet = |poll: &libc::pollfd| {
+        let Some(file) = descriptors::status_of(thread.tid, poll.fd as u64) else {
+            return poll.fd < 0;
+        };
+        let input = inputs.and_then(|inputs| input(inputs, thread.tid, number, poll, &file));
+        input.is_none()
+            && descriptors::is_event(&file)
+            && descriptors::is_quiet(thread.tid, &mut thread.files.descriptors, poll)
+    };
+    let waits = polls.iter().all(is_quiet);
+    if !waits || polls.iter().all(|poll| poll.revents == 0) {
+        return waits;
+    }
+    let fields = |of: &libc::pollfd| [of.fd as u32, u32::from(of.events.cast_unsigned())];
+    let cleared = polls.iter().flat_map(fields).flat_map(u32::to_ne_bytes);
+    memory::write(thread.tid, first, &cleared.collect::<Vec<u8>>())
+}
+
+const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_recvfrom, libc::SYS_recvmsg];
+
+/// Returns the descriptors for which a thread waits in read(2), poll(2), select(2), epoll_wait(2)
+/// or a call like these. `None` if it is another call, or its memory cannot be read.
+fn polls(tid: pid_t, &(number, _, args): &Call) -> Option<Vec<libc::pollfd>> {
     /// The maximum number of descriptors of one call that are looked at.
     const COUNT_MAX: u64 = 1_024;
-    let [first, second, ..] = args;
-    let of = |fd: u64| {
-        let file = descriptors::status_of(thread.process, fd)?;
-        let terminal = || descriptors::is_terminal(&file).then_some("a terminal");
-        inputs.get(&descriptors::id(&file)).copied().or_else(terminal)
-    };
+    let [first, second, third, fourth, ..] = args;
     let read = |length: u64, at| {
         let mut bytes = vec![0; length as usize];
-        memory::read(thread.tid, at, &mut bytes).then_some(bytes)
+        memory::read(tid, at, &mut bytes).then_some(bytes)
     };
+    let poll = |fd, events, revents| libc::pollfd { fd, events, revents };
     match number {
-        libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => of(first),
-        _ if inputs.is_empty() => None,
         libc::SYS_poll | libc::SYS_ppoll => {
-            read(8 * second.min(COUNT_MAX), first)?.chunks_exact(8).find_map(|poll| {
-                let [a, b, c, d, events, ..] = *poll else { return None };
-                let fd = u32::from_ne_bytes([a, b, c, d]);
-                (i16::from(events) & libc::POLLIN != 0).then(|| of(fd.into())).flatten()
-            })
+            let bytes = read(8 * second.min(COUNT_MAX), first)?;
+            let polls = bytes.chunks_exact(8).filter_map(|bytes| {
+                let [a, b, c, d, e, f, g, h] = *bytes else { return None };
+                let [events, found] = [[e, f], [g, h]].map(i16::from_ne_bytes);
+                Some(poll(i32::from_ne_bytes([a, b, c, d]), events, found))
+            });
+            Some(polls.collect())
         }
         libc::SYS_select | libc::SYS_pselect6 => {
             let count = first.min(COUNT_MAX);
-            let set = read(count.div_ceil(64) * 8, second)?;
-            (0..count).filter(|fd| set[(fd / 8) as usize] >> (fd % 8) & 1 != 0).find_map(of)
+            let sets = [(second, libc::POLLIN), (third, libc::POLLOUT), (fourth, libc::POLLPRI)];
+            let mut polls = Vec::new();
+            for (at, events) in sets.into_iter().filter(|(at, _)| *at != 0) {
+                let set = read(count.div_ceil(64) * 8, at)?;
+                let fds = (0..count).filter(|fd| set[(fd / 8) as usize] >> (fd % 8) & 1 != 0);
+                polls.extend(fds.map(|fd| poll(fd as i32, events, 0)));
+            }
+            Some(polls)
         }
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
-            in_epoll(inputs, thread.process, first, EPOLL_DEPTH)
+            Some(vec![poll(first as i32, libc::POLLIN, 0)])
         }
-        _ => None,
+        _ => READS.contains(&number).then(|| vec![poll(first as i32, libc::POLLIN, 0)]),
+    }
+}
+
+/// Returns which input a file is for which a thread waits, or which input is in it.
+fn input(
+    inputs: &Inputs,
+    tid: pid_t,
+    number: c_long,
+    poll: &libc::pollfd,
+    file: &libc::statx,
+) -> Option<&'static str> {
+    let own = descriptors::id(file);
+    match number {
+        _ if poll.events & libc::POLLIN == 0 => None,
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
+            in_epoll(inputs, tid, poll.fd as u64, own, EPOLL_DEPTH)
+        }
+        _ => {
+            let terminal = || descriptors::is_terminal(file).then_some("a terminal");
+            inputs.get(&own).copied().or_else(terminal)
+        }
     }
 }
 
 /// How deep instances of epoll(7) are in one another at most.
 const EPOLL_DEPTH: u32 = 5;
 
-/// Returns which input is in an instance of epoll(7), or in one that is in it.
-fn in_epoll(inputs: &Inputs, process: pid_t, fd: u64, depth: u32) -> Option<&'static str> {
+/// Returns which input is in an instance of epoll(7), which all have the number `own`, or in one
+/// that is in it.
+fn in_epoll(inputs: &Inputs, tid: pid_t, fd: u64, own: FileId, depth: u32) -> Option<&'static str> {
     let depth = depth.checked_sub(1)?;
-    let own = descriptors::id(&descriptors::status_of(process, fd)?);
-    let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{fd}")).ok()?;
+    let info = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
     info.lines().filter_map(|line| line.strip_prefix("tfd:")).find_map(|line| {
         let (fd, _) = line.trim_start().split_once(' ')?;
         let field = |name| {
@@ -125,7 +209,7 @@ fn in_epoll(inputs: &Inputs, process: pid_t, fd: u64, depth: u32) -> Option<&'st
         // The kernel's number of a device has 20 bits for its minor number.
         let id = ((device >> 20) as u32, (device & 0xf_ffff) as u32, field("ino:")?);
         let reads = field("events:")? & libc::EPOLLIN as u64 != 0;
-        let nested = || (id == own).then(|| in_epoll(inputs, process, fd.parse().ok()?, depth));
+        let nested = || (id == own).then(|| in_epoll(inputs, tid, fd.parse().ok()?, own, depth));
         inputs.get(&id).copied().filter(|_| reads).or_else(|| nested().flatten())
     })
 }

@@ -25,8 +25,7 @@ pub(crate) struct Wait {
 
 impl Wait {
     pub(crate) fn in_call(&self) -> Call {
-        let number = self.registers.orig_rax.cast_signed() as c_long;
-        (number, self.registers.rip, arguments(&self.registers))
+        call_of(&self.registers)
     }
 }
 
@@ -167,8 +166,8 @@ pub(crate) enum Change {
     Waits(TimedCall, Option<Ns>, Before),
     /// The thread is in, or with a notice begins, a wait with the kernel's own timeout.
     WaitsUntraced(Untraced, Option<Notice>),
-    /// The thread has sent a notice about a call that is no wait of the tracer's.
-    MakesCall(Notice),
+    /// The thread has stopped or has sent a notice before a call, and gets this answer at once.
+    IsAnswered(Then),
     /// The thread has stopped, and goes on.
     GoesOn,
     /// The thread has stopped before a call that perhaps sends a signal.
@@ -189,8 +188,8 @@ pub(crate) enum Change {
     Lends,
     /// The deadline of the thread's wait has come; how far its untraced wait is, if it has one.
     IsDue(Progress),
-    /// The thread has got the answer to its notice.
-    IsAnswered,
+    /// The thread, which was held, has got the answer to its notice.
+    IsReleased,
     /// The tracer's interruption has not woken the thread.
     WasAwake,
     /// The thread's untraced wait has ended.
@@ -325,9 +324,7 @@ impl State {
                 let then = notice.map_or(Then::Nothing, |of| Then::MakeCall(Before::Notice(of)));
                 (State::Free(Last::Untraced(wait)), then)
             }
-            Change::MakesCall(notice) => {
-                (State::Free(Last::Nothing), Then::MakeCall(Before::Notice(notice)))
-            }
+            Change::IsAnswered(then) => (State::Free(Last::Nothing), then),
             Change::GoesOn => (State::Free(Last::Nothing), Then::Resume(0)),
             Change::SendsSignal => {
                 effects.signals = Signals::UnderWay;
@@ -383,7 +380,7 @@ impl State {
             }
             Change::Lends => (State::Lending, Then::Resume(0)),
             Change::IsDue(progress) => return self.is_due(progress, now),
-            Change::IsAnswered => match before {
+            Change::IsReleased => match before {
                 State::Held(..) => (State::Free(Last::Nothing), Then::Nothing),
                 _ => return effects,
             },
@@ -489,6 +486,11 @@ impl Before {
 pub(crate) fn arguments(registers: &Registers) -> [u64; 6] {
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *registers;
     [rdi, rsi, rdx, r10, r8, r9]
+}
+
+/// The system call that a thread is about to make, from its registers.
+pub(crate) fn call_of(registers: &Registers) -> Call {
+    (registers.orig_rax.cast_signed() as c_long, registers.rip, arguments(registers))
 }
 
 /// Returns whether a call is the repetition of one that was interrupted.

@@ -173,6 +173,12 @@ fn futex(op: u64, ns: u64) -> Option<When> {
     }
 }
 
+/// Returns whether a call with these first arguments is a FUTEX_WAIT or FUTEX_WAIT_BITSET.
+pub(crate) fn is_futex_wait(number: c_long, [_, op, ..]: [u64; 6]) -> bool {
+    let op = (op & 0x7f) as c_int;
+    number == libc::SYS_futex && matches!(op, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
+}
+
 /// Returns where the call stores the time that was left, and the two words to store there.
 pub(crate) fn remaining_words(remaining: Remaining, ns: u64) -> Option<(u64, [u64; 2])> {
     match remaining {

@@ -7,6 +7,7 @@ use crate::timeout::{NS, When};
 use libc::pid_t;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
+use std::os::fd::OwnedFd;
 
 /// The files of a thread in `/proc`, opened when first needed.
 #[derive(Default)]
@@ -14,6 +15,8 @@ pub(crate) struct Files {
     pub(crate) stat: Option<File>,
     pub(crate) runs: Option<File>,
     pub(crate) call: Option<File>,
+    /// The thread itself, whose descriptors can be copied.
+    pub(crate) descriptors: Option<OwnedFd>,
 }
 
 pub(crate) struct Thread {

@@ -99,9 +99,7 @@ impl RuntimeTimers {
             #[cfg(linux_platform)]
             descriptor,
         };
-        let base = timers.shared.bases.address_of(CpuId(0));
-        let timers =
-            Arc::new(RuntimeTimers { timers, clock, base, driver, rescue: Mutex::default() });
+        let timers = Arc::new(RuntimeTimers { timers, clock, driver, rescue: Mutex::default() });
         let weak = Arc::downgrade(&timers);
         let event = Waker::from(Arc::new(Event(weak.clone())));
         runtime.spawn(Owner { timers, event });

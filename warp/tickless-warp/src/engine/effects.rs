@@ -45,7 +45,7 @@ impl Engine<'_> {
                     if let Some(wait) = wait {
                         self.log_wait(tid, &wait, Ending::Timeout);
                     }
-                    self.on(tid, Change::IsAnswered);
+                    self.on(tid, Change::IsReleased);
                 }
             }
             Then::Listen => ptrace::listen(tid),

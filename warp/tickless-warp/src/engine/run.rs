@@ -11,7 +11,7 @@ use crate::disk::DiskWork;
 use crate::error::WarpError;
 use crate::filter::{ALLOW, Looks, NOTIFY, TRACE, filter};
 use crate::line::Ns;
-use crate::look::Kernel;
+use crate::look::{Kernel, only_time_ends};
 use crate::options::{Ended, Note, Options, Outcome, Outside, Pace};
 use crate::page::patch::Functions;
 use crate::report::Log;
@@ -19,7 +19,7 @@ use crate::sys::events::{self, Handling};
 use crate::sys::launch::{Filters, launch};
 use crate::sys::notices::Listener;
 use crate::sys::thread_events::ThreadEvents;
-use crate::thread::{Last, Signals, State};
+use crate::thread::{Call, Last, Signals, State};
 use crate::tree::Tree;
 use libc::pid_t;
 use std::collections::HashMap;
@@ -92,6 +92,7 @@ pub fn run(
         last: launched.pid,
         tries_in: 0,
         timers: HashMap::new(),
+        timers_by_fd: HashMap::new(),
         descriptors_made: 0,
         socket_timeouts: HashMap::new(),
         ways,
@@ -259,10 +260,11 @@ impl Engine<'_> {
         }
     }
 
-    /// For a thread that is stopped before a wait which only its deadline can end, if all others
-    /// wait: moves the clock to the deadline, if it is the next one. Returns whether it did. The
-    /// thread then need neither begin the wait nor be interrupted in it.
-    pub(crate) fn jump_alone(&mut self, tid: pid_t, deadline: Ns) -> bool {
+    /// For a thread that is stopped before a call, or has sent a notice about it: moves the clock
+    /// to the deadline of the call, if all other threads wait, no deadline is earlier, and only the
+    /// deadline ends the call. Returns whether it did. The thread then need neither begin the wait
+    /// nor be interrupted in it.
+    pub(crate) fn jump_alone(&mut self, tid: pid_t, call: &Call, deadline: Ns) -> bool {
         /// After a census that found another thread awake, this many waits are not tried.
         const PAUSE: u32 = 16;
         let is_next = |engine: &Self| engine.deadlines.next().is_none_or(|next| next > deadline);
@@ -283,6 +285,13 @@ impl Engine<'_> {
         }
         self.find_waits();
         if !is_next(self) || self.is_held_by_outside() {
+            return false;
+        }
+        // Read only now what the other threads can change.
+        let inputs = (self.options.outside == Outside::Wait).then_some(&self.ways.inputs);
+        let thread = self.tree.threads.get_mut(&tid);
+        if !thread.is_some_and(|thread| only_time_ends(inputs, thread, call)) {
+            self.tries_in = PAUSE;
             return false;
         }
         self.clock.jump_to(deadline);

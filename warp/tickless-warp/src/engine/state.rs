@@ -52,6 +52,8 @@ pub(crate) struct Engine<'a> {
     /// How many waits of threads that run alone to let pass before the clock is tried to move.
     pub(crate) tries_in: u32,
     pub(crate) timers: HashMap<TimerId, Timer>,
+    /// The timer that a process's descriptor was when the process last made a call on it.
+    pub(crate) timers_by_fd: HashMap<(pid_t, u64), TimerId>,
     /// How many timers that are descriptors have been made so far.
     pub(crate) descriptors_made: u64,
     /// For each socket's number: its timeouts for receiving and sending, in ns; 0 for none.

@@ -171,19 +171,30 @@ impl Engine<'_> {
 
     /// Returns the timer that a process has as the descriptor `fd`; `None` if that is no timer.
     fn descriptor(&mut self, process: pid_t, fd: u64) -> Option<TimerId> {
-        let file = descriptors::copy(process, fd & u64::from(u32::MAX))?;
-        let clock = descriptors::timer_clock(&file)?;
+        let fd = fd & u64::from(u32::MAX);
         let is_same = |timer: &Timer| match &timer.effect {
-            Effect::Count(known) => descriptors::is_same_file(known, &file),
+            Effect::Count(known) => descriptors::is_same_file(process, fd, known),
             _ => false,
         };
-        if let Some((id, _)) = self.timers.iter().find(|(_, timer)| is_same(timer)) {
-            return Some(*id);
+        // Most often, the descriptor is that of the same timer as the last time.
+        let last = self.timers_by_fd.get(&(process, fd)).copied();
+        if last.and_then(|id| self.timers.get(&id)).is_some_and(is_same) {
+            return last;
         }
-        self.drop_unused_descriptors();
-        let id = TimerId::Descriptor(self.descriptors_made);
-        self.descriptors_made += 1;
-        self.timers.insert(id, Timer::new(process, Effect::Count(file), clock));
+        let known = self.timers.iter().find(|(_, timer)| is_same(timer)).map(|(id, _)| *id);
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let file = descriptors::copy(process, fd)?;
+                let clock = descriptors::timer_clock(&file)?;
+                self.drop_unused_descriptors();
+                let id = TimerId::Descriptor(self.descriptors_made);
+                self.descriptors_made += 1;
+                self.timers.insert(id, Timer::new(process, Effect::Count(file), clock));
+                id
+            }
+        };
+        self.timers_by_fd.insert((process, fd), id);
         Some(id)
     }
 
@@ -194,6 +205,7 @@ impl Engine<'_> {
             self.timers.retain(|id, timer| {
                 !matches!(id, TimerId::Descriptor(_)) || timer.deadline.is_some()
             });
+            self.timers_by_fd.retain(|_, id| self.timers.contains_key(id));
         }
     }
 

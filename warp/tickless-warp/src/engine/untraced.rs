@@ -19,7 +19,9 @@ use crate::options::{Options, Pace};
 use crate::sys::events::clock;
 use crate::sys::notices::Notice;
 use crate::sys::ptrace;
-use crate::thread::{Before, Call, Change, InCall, Mark, Progress, Untraced, Woken, arguments};
+use crate::thread::{
+    Before, Call, Change, InCall, Mark, Progress, Then, Untraced, Woken, arguments,
+};
 use crate::timeout::{Endless, TimedCall, When, timed_call};
 use libc::{c_long, pid_t};
 
@@ -36,16 +38,18 @@ impl Engine<'_> {
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
         let Notice { tid, number, ip, args, .. } = notice;
         let before = Before::Notice(notice);
-        self.last = tid;
         match wait_of(tid, number, args) {
             Some(call) if self.holds(&call) => self.begin_wait(tid, call, before),
             Some(call @ TimedCall { when: When::After(ns), .. }) => {
                 let deadline = self.clock.now().saturating_add(ns);
-                let wait = Untraced { call, number, ip, args, deadline, mark: Mark::Unknown };
-                self.on(tid, Change::WaitsUntraced(wait, Some(notice)));
+                if !self.passes_alone(tid, &call, deadline, before) {
+                    let wait = Untraced { call, number, ip, args, deadline, mark: Mark::Unknown };
+                    self.on(tid, Change::WaitsUntraced(wait, Some(notice)));
+                }
             }
-            _ => self.on(tid, Change::MakesCall(notice)),
+            _ => self.on(tid, Change::IsAnswered(Then::MakeCall(before))),
         }
+        self.last = tid;
     }
 
     /// Returns whether untraced waits begin without a notice.

@@ -15,9 +15,9 @@ use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
 use crate::sys::{descriptors, memory, ptrace};
-use crate::thread::{Before, Change, Last, State, Wait, arguments};
+use crate::thread::{Before, Change, Last, State, Then, Wait, arguments, call_of};
 use crate::timeout::{
-    ALARM_CLOCKS, Endless, Remaining, TimedCall, When, remaining_words, timed_call,
+    ALARM_CLOCKS, Endless, Remaining, TimedCall, When, is_futex_wait, remaining_words, timed_call,
 };
 use libc::{c_int, c_long, pid_t};
 use ptrace::Registers;
@@ -74,16 +74,30 @@ impl Engine<'_> {
             When::At { clock, ns } => Some(self.clock.offsets.to_monotonic(clock, ns)),
         };
         let deadline = deadline.filter(|at| *at < u64::MAX);
-        if let (Some(deadline), Before::Stop(registers)) = (deadline, at)
-            && !call.takes_no_time()
-            && !matches!(self.tree.state(tid).last(), Last::Interrupted(..))
-            && only_time_ends(tid, &registers)
-            && self.jump_alone(tid, deadline)
-        {
-            write_remaining_always(tid, call.remaining, 0);
-            return self.answer(tid, registers, call.timed_out);
+        if !deadline.is_some_and(|deadline| self.passes_alone(tid, &call, deadline, at)) {
+            self.on(tid, Change::Waits(call, deadline, at));
         }
-        self.on(tid, Change::Waits(call, deadline, at));
+    }
+
+    /// Ends the wait of a thread before it has begun, if the clock can jump to its deadline at
+    /// once. Returns whether it has.
+    pub(crate) fn passes_alone(
+        &mut self,
+        tid: pid_t,
+        call: &TimedCall,
+        deadline: Ns,
+        at: Before,
+    ) -> bool {
+        let registers = at.registers();
+        let passes = !call.takes_no_time()
+            && !matches!(self.tree.state(tid).last(), Last::Interrupted(..))
+            && self.jump_alone(tid, &call_of(&registers), deadline);
+        if passes {
+            write_remaining_always(tid, call.remaining, 0);
+            clear_sets(tid, &registers);
+            self.on(tid, Change::IsAnswered(Then::Return(at, call.timed_out)));
+        }
+        passes
     }
 
     /// Sets the result of a call that waited.
@@ -109,7 +123,10 @@ impl Engine<'_> {
                 ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
                 // The thread waited for the answer to a notice, or for a futex, whose timeout the
                 // tracer has removed. With its timeout, the call would not go on after a handler.
-                ERESTARTSYS if wait.call.endless == Endless::Pause || is_futex_wait(&before) => {
+                ERESTARTSYS
+                    if wait.call.endless == Endless::Pause
+                        || is_futex_wait(before.orig_rax.cast_signed(), arguments(&before)) =>
+                {
                     ERESTARTNOHAND
                 }
                 result => result,
@@ -175,32 +192,10 @@ fn clear_sets(tid: pid_t, registers: &Registers) {
     if !matches!(number, libc::SYS_select | libc::SYS_pselect6) {
         return;
     }
-    let words = count.min(descriptors::table_size(tid)).div_ceil(64) as usize;
+    // The smallest table has room for as many descriptors as one word.
+    let count = if count > 64 { count.min(descriptors::table_size(tid)) } else { count };
+    let words = count.div_ceil(64) as usize;
     for set in [read, write, except].into_iter().filter(|set| *set != 0) {
         memory::write_words(tid, set, &vec![0; words]);
     }
-}
-
-/// Returns whether a thread that is stopped before a call would wait there, while no other thread
-/// runs: for a futex with the expected value, or for no descriptors. Not with a mask of signals:
-/// the call lets signals through that have perhaps come long ago.
-fn only_time_ends(tid: pid_t, registers: &Registers) -> bool {
-    let [first, second, third, fourth, _, sixth] = arguments(registers);
-    match registers.orig_rax.cast_signed() {
-        libc::SYS_futex if is_futex_wait(registers) => {
-            let mut word = [0; 4];
-            memory::read(tid, first, &mut word) && u32::from_ne_bytes(word) == third as u32
-        }
-        libc::SYS_ppoll => second == 0 && fourth == 0,
-        libc::SYS_select => first == 0,
-        libc::SYS_pselect6 => first == 0 && sixth == 0,
-        _ => false,
-    }
-}
-
-/// Returns whether a call is a FUTEX_WAIT or FUTEX_WAIT_BITSET of futex(2).
-fn is_futex_wait(registers: &Registers) -> bool {
-    let [_, op, ..] = arguments(registers);
-    registers.orig_rax.cast_signed() == libc::SYS_futex
-        && matches!((op & 0x7f) as i32, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
 }

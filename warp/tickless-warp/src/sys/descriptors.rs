@@ -13,8 +13,11 @@ use std::os::unix::fs::OpenOptionsExt;
 /// pidfd_getfd(2), since Linux 5.6.
 pub(crate) fn copy(process: pid_t, fd: u64) -> Option<OwnedFd> {
     // SAFETY: takes numbers, and returns a new descriptor.
-    let pidfd = unsafe { owned(libc::syscall(libc::SYS_pidfd_open, process, 0)) }?;
-    // SAFETY: as above.
+    copy_of(&unsafe { owned(libc::syscall(libc::SYS_pidfd_open, process, 0)) }?, fd)
+}
+
+fn copy_of(pidfd: &OwnedFd, fd: u64) -> Option<OwnedFd> {
+    // SAFETY: takes numbers, and returns a new descriptor.
     unsafe { owned(libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0)) }
 }
 
@@ -26,13 +29,13 @@ unsafe fn owned(fd: libc::c_long) -> Option<OwnedFd> {
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as c_int) })
 }
 
-/// Returns whether two descriptors of this process share an open file: kcmp(2), since Linux 3.5.
-pub(crate) fn is_same_file(one: &OwnedFd, other: &OwnedFd) -> bool {
+/// Returns whether a descriptor of another process and one of this process share an open file:
+/// kcmp(2), since Linux 3.5.
+pub(crate) fn is_same_file(process: pid_t, fd: u64, known: &OwnedFd) -> bool {
     const KCMP_FILE: c_int = 0;
-    let own = std::process::id();
-    let (one, other) = (one.as_raw_fd(), other.as_raw_fd());
+    let (own, known) = (std::process::id(), known.as_raw_fd());
     // SAFETY: takes numbers only.
-    unsafe { libc::syscall(libc::SYS_kcmp, own, own, KCMP_FILE, one, other) == 0 }
+    unsafe { libc::syscall(libc::SYS_kcmp, process, own, KCMP_FILE, fd, known) == 0 }
 }
 
 /// Returns a field of a descriptor's file in `/proc/self/fdinfo`; for timers since Linux 3.17.
@@ -65,7 +68,9 @@ fn set_timer(fd: &OwnedFd, nanos: i64) {
 /// without CONFIG_CHECKPOINT_RESTORE, it expires once.
 pub(crate) fn expire_timer(fd: &OwnedFd, times: u64) {
     const TFD_IOC_SET_TICKS: libc::c_ulong = 0x4008_5400;
-    let ticks = field(fd, "ticks:").unwrap_or(0).saturating_add(times);
+    let is_unread = polled(&[fd.as_raw_fd()], libc::POLLIN) > 0;
+    let unread = if is_unread { field(fd, "ticks:").unwrap_or(0) } else { 0 };
+    let ticks = unread.saturating_add(times);
     let from = &raw const ticks;
     // SAFETY: the request reads one word.
     if unsafe { libc::ioctl(fd.as_raw_fd(), TFD_IOC_SET_TICKS, from) } != 0 {
@@ -121,20 +126,34 @@ pub(crate) fn is_terminal(file: &libc::statx) -> bool {
     format(file) == libc::S_IFCHR && matches!(file.stx_rdev_major, 4 | 5 | 136..=143)
 }
 
-/// Returns whether a thread that waits for this descriptor of its process waits for an event: it is
-/// a pipe, socket, terminal, eventfd or the like.
-pub(crate) fn is_event(process: pid_t, fd: u64) -> bool {
+/// Returns whether a thread that waits for a file waits for an event: it is a pipe, socket,
+/// terminal, eventfd or the like.
+pub(crate) fn is_event(file: &libc::statx) -> bool {
     const FUSE: (u32, u32) = (10, 229);
-    status_of(process, fd).is_some_and(|file| match format(&file) {
+    match format(file) {
         libc::S_IFIFO | libc::S_IFSOCK | 0 => true,
         libc::S_IFCHR if file.stx_rdev_major == 1 => true,
-        _ => is_terminal(&file) || (file.stx_rdev_major, file.stx_rdev_minor) == FUSE,
-    })
+        _ => is_terminal(file) || (file.stx_rdev_major, file.stx_rdev_minor) == FUSE,
+    }
 }
 
 /// Returns whether a descriptor of a process has one of these events of poll(2).
 pub(crate) fn is_ready(process: pid_t, fd: u64, events: libc::c_short) -> bool {
     copy(process, fd).is_some_and(|file| polled(&[file.as_raw_fd()], events) > 0)
+}
+
+/// Returns whether a descriptor of a thread has none of the events of a poll(2). Opens `pidfd`,
+/// that of the thread, when first needed (`PIDFD_THREAD`, since Linux 6.9; before, of first
+/// threads).
+pub(crate) fn is_quiet(tid: pid_t, pidfd: &mut Option<OwnedFd>, of: &libc::pollfd) -> bool {
+    const PIDFD_THREAD: c_int = libc::O_EXCL;
+    if pidfd.is_none() {
+        // SAFETY: takes numbers, and returns a new descriptor.
+        let open = |flags: c_int| unsafe { owned(libc::syscall(libc::SYS_pidfd_open, tid, flags)) };
+        *pidfd = open(PIDFD_THREAD).or_else(|| open(0));
+    }
+    let file = pidfd.as_ref().and_then(|pidfd| copy_of(pidfd, of.fd as u64));
+    file.is_some_and(|file| polled(&[file.as_raw_fd()], of.events) == 0)
 }
 
 /// Returns how many descriptors of this process have one of these events of poll(2), or an error.

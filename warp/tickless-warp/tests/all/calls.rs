@@ -1,6 +1,6 @@
 //! Every call that waits for a time, and every clock.
 
-use crate::harness::{inside, inside_frozen, inside_namespace, spec, takes};
+use crate::harness::{inside, inside_frozen, inside_namespace, spec, takes, wait_alone};
 use libc::{c_int, c_long, timespec};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -146,9 +146,16 @@ fn waits_lead_to_notices_in_a_namespace_of_processes() {
 fn inside_polls() {
     let (near, _far) = UnixDatagram::pair().unwrap();
     let fd = near.as_raw_fd();
-    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let poll = &raw mut poll;
-    returns_zero("poll", || unsafe { libc::poll(poll, 1, 60_000) }.into());
+    // The event is one that an earlier call has found.
+    let stale = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: libc::POLLIN };
+    let mut polls = [stale(fd), stale(-1)];
+    let poll = polls.as_mut_ptr();
+    for _ in 0..2 {
+        unsafe { poll.write(stale(fd)) };
+        returns_zero("poll", || unsafe { libc::poll(poll, 2, 60_000) }.into());
+        assert_eq!(unsafe { poll.read() }.revents, 0);
+        wait_alone();
+    }
     let mut time = spec(60);
     let p = &raw mut time;
     // The system call stores the time that is left; the function of the library does not.
@@ -159,8 +166,12 @@ fn inside_polls() {
     let mut value = libc::timeval { tv_sec: 60, tv_usec: 0 };
     let v = &raw mut value;
     let none = null_mut();
-    returns_zero("select", || unsafe { libc::select(0, none, none, none, v) }.into());
+    let mut set: libc::fd_set = unsafe { std::mem::zeroed() };
+    unsafe { libc::FD_SET(fd, &raw mut set) };
+    let s = &raw mut set;
+    returns_zero("select", || unsafe { libc::select(fd + 1, s, none, s, v) }.into());
     assert_eq!((value.tv_sec, value.tv_usec), (0, 0));
+    assert!(!unsafe { libc::FD_ISSET(fd, &raw const set) });
     let minute = spec(60);
     let p = &raw const minute;
     returns_zero("pselect", || unsafe { libc::pselect(0, none, none, none, p, null()) }.into());
@@ -178,9 +189,30 @@ fn inside_polls() {
     // What is ready at once does not wait.
     let (reader, writer) = UnixDatagram::pair().unwrap();
     writer.send(&[1]).unwrap();
-    let mut ready = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    takes("a ready poll", 0.0, || {
-        assert_eq!(unsafe { libc::poll(&raw mut ready, 1, 60_000) }, 1);
+    let fd = reader.as_raw_fd();
+    unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, e) };
+    for (fd, events, found) in [
+        (fd, libc::POLLIN, libc::POLLIN),
+        (fd, libc::POLLOUT, libc::POLLOUT),
+        (epoll, libc::POLLIN, libc::POLLIN),
+        (1_000, 0, libc::POLLNVAL),
+    ] {
+        let mut ready = libc::pollfd { fd, events, revents: 0 };
+        let at = &raw mut ready;
+        wait_alone();
+        takes("a ready poll", 0.0, || assert_eq!(unsafe { libc::poll(at, 1, 60_000) }, 1));
+        assert_eq!(ready.revents, found);
+        wait_alone();
+        takes("a ready ppoll", 0.0, || assert_eq!(unsafe { libc::ppoll(at, 1, p, null()) }, 1));
+    }
+    wait_alone();
+    takes("a ready epoll", 0.0, || {
+        assert_eq!(unsafe { libc::epoll_wait(epoll, e, 1, 60_000) }, 1);
+    });
+    wait_alone();
+    unsafe { libc::FD_SET(fd, s) };
+    takes("a ready select", 0.0, || {
+        assert_eq!(unsafe { libc::pselect(fd + 1, s, none, none, p, null()) }, 1);
     });
 }
 

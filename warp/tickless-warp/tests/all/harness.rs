@@ -47,10 +47,10 @@ fn newest(folder: &Path) -> SystemTime {
 
 /// Runs `warp` with these words. Its end by [`LIMIT`] ends the tree too.
 pub(crate) fn warp<S: AsRef<OsStr>>(words: &[S]) -> Done {
-    run(Command::new(warp_program()), words)
+    run(&mut Command::new(warp_program()), words)
 }
 
-fn run<S: AsRef<OsStr>>(mut command: Command, words: &[S]) -> Done {
+fn run<S: AsRef<OsStr>>(command: &mut Command, words: &[S]) -> Done {
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut streams: [Box<dyn Read + Send>; 2] =
@@ -83,24 +83,32 @@ pub(crate) fn shell(script: &str) -> Done {
 
 /// Runs one of the ignored tests of this program in virtual time.
 pub(crate) fn inside(test: &str) -> Done {
-    run_inside(Command::new(warp_program()), test)
+    run_inside(&mut Command::new(warp_program()), test)
 }
 
 /// As [`inside`], with a clock that only jumps move.
 pub(crate) fn inside_frozen(test: &str) -> Done {
-    let mut frozen = Command::new(warp_program());
-    frozen.arg("--freeze");
-    run_inside(frozen, test)
+    run_inside(Command::new(warp_program()).arg("--freeze"), test)
 }
 
 /// As [`inside`], in a namespace of processes of its own.
 pub(crate) fn inside_namespace(test: &str) -> Done {
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(warp_program());
-    run_inside(unshare, test)
+    let mut command = Command::new(IN_NAMESPACE[0]);
+    run_inside(command.args(&IN_NAMESPACE[1..]).arg(warp_program()), test)
 }
 
-fn run_inside(command: Command, test: &str) -> Done {
+/// What makes a namespace of processes for the command behind it.
+pub(crate) const IN_NAMESPACE: [&str; 5] =
+    ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+
+/// As [`inside`], with these words before, and lines of a process outside as its standard input.
+pub(crate) fn inside_pipeline(test: &str, before: &[&str]) -> Done {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "while sleep 0.1; do echo; done | \"$@\"", "sh"]);
+    run_inside(shell.args(before).arg(warp_program()), test)
+}
+
+fn run_inside(command: &mut Command, test: &str) -> Done {
     let own = std::env::current_exe().unwrap();
     let own = own.to_str().unwrap();
     let done = run(command, &[own, "--exact", test, "--ignored", "--nocapture"]);
@@ -120,6 +128,11 @@ pub(crate) fn takes<T>(what: &str, seconds: f64, call: impl FnOnce() -> T) -> T 
         "{what} took {took} s, not {seconds} s"
     );
     result
+}
+
+/// Waits so often that the tracer finds this thread alone when its next wait begins.
+pub(crate) fn wait_alone() {
+    (0..40).for_each(|_| unsafe { assert_eq!(libc::poll(std::ptr::null_mut(), 0, 1), 0) });
 }
 
 pub(crate) fn spec(seconds: i64) -> libc::timespec {

@@ -1,6 +1,8 @@
 //! Work that is under way while every thread sleeps: the clock must not jump over it.
 
-use crate::harness::{inside, inside_frozen, inside_namespace, spec, takes};
+use crate::harness::{
+    IN_NAMESPACE, inside, inside_frozen, inside_namespace, inside_pipeline, spec, takes, wait_alone,
+};
 use libc::c_long;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -166,6 +168,36 @@ fn inside_disk() {
     takes("a poll", 60.0, || assert_eq!(get(1), 1));
     assert_eq!(reader.read(&mut [0]).unwrap(), 0);
     assert_eq!(unsafe { libc::syscall(libc::SYS_io_destroy, context) }, 0);
+}
+
+#[test]
+fn a_poll_for_what_comes_from_outside_holds_the_clock() {
+    inside_pipeline("work::inside_input", &[]);
+    if unsafe { libc::geteuid() } == 0 {
+        inside_pipeline("work::inside_input", &IN_NAMESPACE);
+    }
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_input() {
+    let mut poll = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
+    let epoll = unsafe { libc::epoll_create1(0) };
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+    let (p, e, time) = (&raw mut poll, &raw mut event, spec(50));
+    wait_alone();
+    assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, 0, e) }, 0);
+    let waits: [(&str, &dyn Fn() -> libc::c_int); 3] = unsafe {
+        [
+            ("poll", &|| libc::poll(p, 1, 50_000)),
+            ("ppoll", &|| libc::ppoll(p, 1, &raw const time, null())),
+            ("epoll_wait", &|| libc::epoll_wait(epoll, e, 1, 50_000)),
+        ]
+    };
+    for (name, wait) in waits {
+        outruns_an_alarm(name, 1, || assert_eq!(wait(), 1, "{name}"));
+        std::io::stdin().read_exact(&mut [0]).unwrap();
+    }
 }
 
 #[test]
