@@ -32,6 +32,15 @@ golang() {
   )
 }
 
+# node PACKAGE@VERSION...: runs the module on standard input.
+node() {
+  cat >"$work/src/main.mjs"
+  (
+    cd "$work/src" && npm install --silent --no-fund --no-audit "$@" >/dev/null
+    command node main.mjs >"$work/seen"
+  )
+}
+
 # debian PACKAGE=VERSION...: unpacks packages, and lets programs find their libraries.
 debian() {
   local root=$work/root package

@@ -168,6 +168,8 @@ def test_commands_return_their_documents(tmp_path: pathlib.Path) -> None:
     assert late["sleeps"] > 0
     quota = tickless.quota(TRACES / "bursts.txt.gz", limits=["500m", 2], periods=["20ms"])
     assert len(quota["settings"]) == 2
+    with pytest.raises(tickless.TicklessError, match="monitor leaves out none"):
+        tickless.quota(TRACES / "bursts.txt.gz", without=["monitor", 7])
     for name in "ab":
         tickless.report(tmp_path / name, quick=True, only=["phase"], live=False)
     changes = tickless.compare(tmp_path / "a/report.json", tmp_path / "b/report.json")["changes"]

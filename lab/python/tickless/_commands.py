@@ -79,6 +79,7 @@ def quota(
     process: str | None = None,
     pid: int | None = None,
     thread: str | None = None,
+    without: Iterable[str | int] | None = None,
     limits: Iterable[str | float] | None = None,
     periods: Iterable[str] | None = None,
     bursts: Iterable[float] | None = None,
@@ -89,10 +90,11 @@ def quota(
     """Predicts what other CPU limits would have done, as ``tickless quota`` does.
 
     The trace is one of ``tickless record --events quota``. ``limits`` are in CPUs, ``periods`` and
-    ``delay`` times with their unit, ``bursts`` and ``delayed`` percentages.
+    ``delay`` times with their unit, ``bursts`` and ``delayed`` percentages. The delays of threads
+    ``without`` do not count; it has parts of names, and numbers.
     """
     chosen = {"cgroup": cgroup, "process": process, "pid": pid, "thread": thread}
-    limit = {"limit": limits, "period": periods, "burst": bursts, "cpus": cpus}
+    limit = {"without": without, "limit": limits, "period": periods, "burst": bursts, "cpus": cpus}
     document: dict[str, Any] = _document("quota", trace, delay=delay, delayed=delayed, **limit, **chosen)
     return document
 

@@ -6,6 +6,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tickless_lab::output::write;
 
 /// Print shell completions
 #[derive(Debug, clap::Args)]
@@ -71,8 +72,9 @@ fn write_all(program: &clap::Command, dir: &Path) -> Result<(), Failure> {
     for command in [program].into_iter().chain(program.get_subcommands()) {
         let man = Man::new(command.clone());
         let path = dir.join(man.get_filename());
-        let write = || man.render(&mut fs::File::create(&path)?);
-        write().map_err(|error| Failure::file(&path, error))?;
+        let mut page = Vec::new();
+        let written = man.render(&mut page).and_then(|()| write(&path, &page));
+        written.map_err(|error| Failure::file(&path, error))?;
     }
     Ok(())
 }

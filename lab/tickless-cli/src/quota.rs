@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use tickless_core::time::Ns;
+use tickless_lab::output::write;
 use tickless_lab::text::time;
 use tickless_trace::quota::{Least, Prediction, RecordedLimit, Request, Setting, predict};
 
@@ -35,6 +36,9 @@ pub struct QuotaArgs {
     cgroup: Option<String>,
     #[command(flatten)]
     threads: ThreadArgs,
+    /// Do not count the delays of threads with this in their name, or with this number
+    #[arg(long, value_name = "NAME|PID", value_delimiter = ',')]
+    without: Vec<String>,
     /// Limits in CPUs, as Kubernetes counts: 1.5 is 150 ms in 100 ms; from the mean use if left out
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
     limit: Vec<f64>,
@@ -90,6 +94,7 @@ impl Command for QuotaArgs {
         let request = Request {
             cgroup: self.cgroup.clone(),
             selection: self.threads.selection(),
+            without: self.without.clone(),
             cpus: self.cpus.iter().map(|&cpus| cpus.into()).collect(),
             limits: self.limit.clone(),
             periods_us: self.period.iter().map(|period| period.as_micros() as u64).collect(),
@@ -99,8 +104,8 @@ impl Command for QuotaArgs {
         };
         let prediction = predict(&trace, &request)?;
         if let Some(path) = &self.html {
-            std::fs::write(path, page::page(&prediction))
-                .map_err(|error| Failure::file(path, error))?;
+            let page = page::page(&prediction);
+            write(path, page.as_ref()).map_err(|error| Failure::file(path, error))?;
         }
         print(&prediction, self.format)?;
         Ok(Exit::Success)

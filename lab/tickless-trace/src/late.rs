@@ -24,7 +24,7 @@ use serde::Serialize;
 use spans::Spans;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 use waits::{Wait, Waits};
 
 /// The events to record in addition to the timers, so that late sleeps can be explained.
@@ -179,8 +179,13 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         |pid: u32| is_selected(pid) && !(folds_kernel && trace.processes.is_kernel(pid));
     let mut waits = Waits::new(trace, threshold, is_followed);
     let spans = Spans::of(trace, |record, activity| waits.follow(record, activity));
-    let mut sleeps = follow::sleeps(trace);
-    sleeps.retain(|sleep| is_selected(sleep.pid));
+    let (mut sleeps, mut late) = (0, Vec::new());
+    follow::sleeps(trace, |sleep| {
+        if is_selected(sleep.pid) {
+            sleeps += 1;
+            late.extend((sleep.late() > threshold).then_some(sleep));
+        }
+    });
     let mut folded = Folded::default();
     let mut is_explained = |sleep: &&Sleep| {
         // The wheel's rounding only delays the callback: the time after the callback must be short.
@@ -196,9 +201,8 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         }
         false
     };
-    let mut found: Vec<LateSleep> = sleeps
+    let mut found: Vec<LateSleep> = late
         .iter()
-        .filter(|sleep| sleep.late() > threshold)
         .filter(|sleep| is_explained(sleep))
         .map(|sleep| explained(trace, &spans, sleep, sleep.hops()))
         .collect();
@@ -218,7 +222,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         threshold_ns: threshold.0,
         seen_percent: trace.seen_percent(),
         threads: threads(trace).into_iter().filter(|pid| is_selected(*pid)).count() as u64,
-        sleeps: sleeps.len() as u64,
+        sleeps,
         late: count,
         folded,
         causes: causes.collect(),
@@ -330,11 +334,12 @@ fn hops(trace: &Trace, spans: &Spans, wait: &Wait) -> Vec<Hop> {
     if let Some(limit) = cause::limit(trace, spans, &whole) {
         return vec![hop(wait.ready, wait.ran, limit)];
     }
-    let ends = wait.cpus.iter().skip(1).map(|(_, at)| *at).chain([wait.ran]);
-    let legs = wait.cpus.iter().zip(ends).filter(|((_, from), to)| to > from);
-    let last = wait.cpus.last().map(|(cpu, _)| *cpu);
-    let leg = |(&(cpu, from), to): (&(CpuId, Ns), Ns)| {
-        let cause = match last == Some(wait.ran_on) {
+    let begins = [(wait.cpu, wait.ready)].into_iter().chain(wait.moves.iter().copied());
+    let ends = wait.moves.iter().map(|(_, at)| *at).chain([wait.ran]);
+    let legs = begins.zip(ends).filter(|((_, from), to)| to > from);
+    let last = wait.moves.last().map_or(wait.cpu, |(cpu, _)| *cpu);
+    let leg = |((cpu, from), to)| {
+        let cause = match last == wait.ran_on {
             true => cause::run(trace, spans, &on(cpu, from, to)),
             false => "migration: the trace does not show when the thread was moved".to_string(),
         };
@@ -363,15 +368,20 @@ pub struct SeenWakeup {
 /// only step if the thread woke early, to spin until the deadline, and was interrupted.
 pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     let SeenWakeup { thread, deadline, seen } = wakeup;
-    let sleeps = follow::sleeps(trace);
-    let is_its = |sleep: &&Sleep| sleep.pid == thread && sleep.ran <= seen;
-    let sleep = sleeps.iter().filter(is_its).max_by_key(|sleep| sleep.ran)?;
+    let mut last: Option<Sleep> = None;
+    follow::sleeps(trace, |sleep| {
+        let is_its = sleep.pid == thread && sleep.ran <= seen;
+        if is_its && last.is_none_or(|last| last.ran <= sleep.ran) {
+            last = Some(sleep);
+        }
+    });
+    let sleep = last?;
     let mut hops = sleep.hops();
     hops.push((HopKind::After, sleep.ran, seen));
     for (_, from, to) in &mut hops {
         (*from, *to) = ((*from).max(deadline), (*to).max(deadline));
     }
-    let explained = explained(trace, &Spans::of(trace, |_, _| ()), sleep, hops);
+    let explained = explained(trace, &Spans::of(trace, |_, _| ()), &sleep, hops);
     Some(LateSleep { due_ns: deadline.0, late_ns: seen.since(deadline).0, ..explained })
 }
 

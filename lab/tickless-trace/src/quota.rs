@@ -56,6 +56,8 @@ pub enum QuotaError {
     WhichGroup { path: String, wanted: String, known: String },
     #[error("{path}: none of the chosen threads ran. Choose others, or record while they work")]
     NoWork { path: String },
+    #[error("{path}: --without {without} leaves out {which} of the threads that ran. {what}")]
+    Without { path: String, without: String, which: &'static str, what: &'static str },
     #[error("a quota of {quota_us} us in {period_us} us: {why}")]
     Setting { quota_us: u64, period_us: u64, why: String },
 }
@@ -65,6 +67,9 @@ pub enum QuotaError {
 pub struct Request {
     pub cgroup: Option<String>,
     pub selection: Selection,
+    /// Threads whose delays do not count, by a part of their names or by their numbers: their work
+    /// is not what anybody waits for. They use the quota all the same.
+    pub without: Vec<String>,
     pub cpus: Vec<usize>,
     /// Limits in CPUs: the quota divided by the period.
     pub limits: Vec<f64>,
@@ -86,7 +91,10 @@ pub struct Prediction {
     /// How much of the time of all CPUs the trace shows.
     pub seen_percent: f64,
     pub threads: usize,
+    /// The pieces whose delays count.
     pub pieces: usize,
+    /// The thread with the most of them.
+    pub busiest: Option<Busiest>,
     pub cpu_seconds: f64,
     pub mean_cpus: f64,
     /// The effect of other programs: the share of a CPU's time that the group got while the CPU had
@@ -99,6 +107,13 @@ pub struct Prediction {
     pub settings: Vec<Setting>,
     pub least: Vec<Least>,
     pub notes: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Busiest {
+    pub thread: String,
+    pub pid: u32,
+    pub pieces: usize,
 }
 
 /// The limit under which the trace was recorded, and the group's counters; `None` if unknown.
@@ -167,6 +182,15 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     };
     let tick = trace.tick_or_default();
     let plan = Plan::of(&demand);
+    let counted = counted(trace, &demand, &request.without)?;
+    let pieces: usize = counted.iter().map(|&thread| demand.threads[thread].len()).sum();
+    let busiest = counted.iter().max_by_key(|&&thread| demand.threads[thread].len());
+    let busiest = busiest.map(|&thread| Busiest {
+        thread: name(trace, demand.pids[thread]).to_string(),
+        pid: demand.pids[thread],
+        pieces: demand.threads[thread].len(),
+    });
+    let most = busiest.as_ref().filter(|it| counted.len() > 1 && 2 * it.pieces > pieces);
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
         let place = Place { cpus, tick, share, start_wait };
@@ -176,7 +200,8 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
             plan: &plan,
             place,
             begin,
-            free: free.done,
+            free: plan.only(free.done, &counted),
+            pieces,
             delay: request.delay,
             untouched: [const { Mutex::new(None) }; PHASES as usize],
         };
@@ -199,7 +224,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         seconds,
         seen_percent,
         threads: demand.threads.iter().filter(|pieces| !pieces.is_empty()).count(),
-        pieces: demand.pieces().count(),
+        pieces,
         cpu_seconds,
         mean_cpus,
         cpu_share: share,
@@ -209,7 +234,8 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         delayed_percent_max: request.delayed_percent_max,
         settings,
         least,
-        notes: notes(trace, group, &recorded),
+        notes: notes(trace, group, &recorded, most),
+        busiest,
     })
 }
 
@@ -240,6 +266,32 @@ fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>
     }
 }
 
+/// Returns the threads whose delays count, by their places in the demand.
+fn counted(trace: &Trace, demand: &Demand, without: &[String]) -> Result<Vec<usize>, QuotaError> {
+    let refused = |without: &str, which, what| QuotaError::Without {
+        path: trace.path.clone(),
+        without: without.to_string(),
+        which,
+        what,
+    };
+    let mut counted: Vec<usize> = (0..demand.pids.len()).collect();
+    for it in without {
+        let is_it = |pid: u32| *it == pid.to_string() || name(trace, pid).contains(&**it);
+        if !demand.pids.iter().any(|&pid| is_it(pid)) {
+            return Err(refused(it, "none", "It takes a part of a name, or a number"));
+        }
+        counted.retain(|&thread| !is_it(demand.pids[thread]));
+    }
+    if counted.is_empty() {
+        return Err(refused(&without.join(","), "all", "Name fewer"));
+    }
+    Ok(counted)
+}
+
+fn name(trace: &Trace, pid: u32) -> &str {
+    trace.tasks.get(&pid).map_or("?", |name| name)
+}
+
 fn recorded(group: Option<&Recorded>) -> RecordedLimit {
     let limit = group.and_then(|group| group.limit);
     let counters = group.and_then(|group| group.counters);
@@ -253,7 +305,12 @@ fn recorded(group: Option<&Recorded>) -> RecordedLimit {
     }
 }
 
-fn notes(trace: &Trace, group: Option<&Recorded>, recorded: &RecordedLimit) -> Vec<String> {
+fn notes(
+    trace: &Trace,
+    group: Option<&Recorded>,
+    recorded: &RecordedLimit,
+    most: Option<&Busiest>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(parent) = group.and_then(|group| group.limit_of.as_ref()) {
         notes.push(format!(
@@ -278,6 +335,12 @@ fn notes(trace: &Trace, group: Option<&Recorded>, recorded: &RecordedLimit) -> V
             "events were dropped, so some work is missing: use a larger --buffer".to_string(),
         );
     }
+    if let Some(Busiest { thread, pid, pieces }) = most {
+        notes.push(format!(
+            "{thread}-{pid} did {pieces} of the pieces, more than half: if that is not the work \
+             that others wait for, leave it out with --without {pid}"
+        ));
+    }
     notes
 }
 
@@ -301,8 +364,10 @@ struct World<'a> {
     plan: &'a Plan,
     place: Place,
     begin: Ns,
-    /// When each piece of work is done without a limit.
+    /// When each piece of work is done without a limit; `NEVER` if its delay does not count.
     free: Vec<Ns>,
+    /// How many pieces count.
+    pieces: usize,
     delay: Ns,
     /// For each phase, a limit that was never reached, and its outcome.
     untouched: [Mutex<Option<Known>>; PHASES as usize],
@@ -364,7 +429,8 @@ impl World<'_> {
         let (mut delays, mut stands) = (Vec::new(), Vec::new());
         let (mut periods, mut throttled, mut delayed) = (0, 0, 0);
         for outcome in outcomes {
-            let done = outcome.done.iter().zip(&self.free).filter(|(done, _)| **done < Ns::NEVER);
+            let both = outcome.done.iter().zip(&self.free);
+            let done = both.filter(|(done, free)| **done.max(free) < Ns::NEVER);
             delays.extend(done.map(|(done, free)| done.since(*free).0));
             stands.extend_from_slice(&outcome.stands);
             periods += outcome.periods;
@@ -402,7 +468,7 @@ impl World<'_> {
         let quota_min = (QUOTA_US_MIN as f64 / period_us as f64).max(mean_cpus * 0.9);
         let (mut low, mut high) =
             ((quota_min / STEP).ceil().max(1.0) as u64, self.place.cpus as u64 * 20);
-        let pieces = PHASES * self.free.len().max(1) as u64;
+        let pieces = PHASES * self.pieces as u64;
         // One more than allowed, whatever the rounding.
         let delayed_max = (pieces as f64 * delayed_percent_max / 100.0) as u64 + 1;
         let suffices = |steps: u64| -> Result<bool, QuotaError> {

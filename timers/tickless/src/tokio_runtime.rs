@@ -27,9 +27,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::marker::PhantomData;
+use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
+use tickless_core::link::prefetch_at;
 use tickless_core::time::{Instant, Ns};
 use tokio::runtime::{Handle, Id};
 
@@ -51,10 +53,14 @@ const NO_RUNTIMES: Runtimes = HashMap::with_hasher(BuildHasherDefault::new());
 #[derive(Default)]
 struct IdHasher(u64);
 
+// In memory, what every sleep uses comes first, beside the reference counts.
+#[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RuntimeTimers {
     timers: Timers,
     clock: Arc<RuntimeClock>,
+    /// The address of the set's base, to prefetch it.
+    base: usize,
     driver: Driver,
     /// Makes a driver thread of the process check for late timers, if the program asks for that.
     rescue: Mutex<Option<HrTimer>>,
@@ -210,7 +216,13 @@ fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
 fn used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     let used = USED.try_with(|used| used.borrow().get(&runtime.id()).and_then(Weak::upgrade));
     // `None` while a thread's thread-locals are being destroyed.
-    used.ok().flatten()
+    let timers = used.ok().flatten()?;
+    // Fetch what the caller uses next, in a program with many runtimes, while it reads the clock.
+    let set: *const shared::Shared = &**timers.timers.shared;
+    (0..2).for_each(|line| prefetch_at(set.wrapping_byte_add(line * 64)));
+    let base: *const u8 = ptr::without_provenance(timers.base);
+    (0..3).for_each(|line| prefetch_at(base.wrapping_add(line * 64)));
+    Some(timers)
 }
 
 fn insert(runtimes: &mut Runtimes, id: Id, timers: Weak<RuntimeTimers>) {

@@ -3,7 +3,7 @@
 use crate::live::{
     alone, instances_of, is_refused_without_rights, leaves_nothing, skip, tracefs, wait_until,
 };
-use crate::run::{Ended, file, json, path, program, signal, tickless};
+use crate::run::{Ended, PROGRAM, file, json, path, program, signal, tickless};
 use flate2::read::GzDecoder;
 use std::fs;
 use std::io::Read;
@@ -121,6 +121,36 @@ fn a_killed_recorder_leaves_nothing() {
     child.wait().unwrap();
     let _ = tickless("record --force -D 10ms -o next.txt").exits(0, &[]);
     assert!(instances_of(&tracefs, child.id()).is_empty());
+}
+
+/// Goal: a full disk and a kill leave a file as it was. Method: no file may exceed 16 bytes. A
+/// longer one is an error, or, without `trap`, ends the program in the middle of a write.
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let _alone = alone();
+    // `warp` also makes a file of its own at its start, so its program sets the limit.
+    let limits = "-- sh -c 'prlimit --fsize=16 --pid $PPID; sleep 9'";
+    let lines = [
+        ("record --force -D 100ms -o", ""),
+        ("machines atom-e3825 -o", ""),
+        ("quota traces/bursts.txt.gz --html", ""),
+        ("warp -q -o", limits),
+        ("warp -q --html", limits),
+    ];
+    let can_record = tracefs().is_some();
+    for (line, rest) in lines.into_iter().filter(|(line, _)| can_record || !line.contains("rec")) {
+        let limit = if rest.is_empty() { "prlimit --fsize=16" } else { "" };
+        for (trap, status) in [("trap '' XFSZ;", Some(1)), ("", None)] {
+            file("whole.txt", "mine");
+            let script =
+                format!("{trap} ulimit -c 0; exec {limit} {PROGRAM} {line} whole.txt {rest}");
+            let mut shell = Command::new("bash");
+            let ended = Ended::of(shell.current_dir(path("")).args(["-c", &script]));
+            assert_eq!(ended.status, status, "{line}: {ended:?}");
+            assert!(trap.is_empty() || ended.err.contains("whole.txt"), "{line}: {ended:?}");
+            assert_eq!(fs::read_to_string(path("whole.txt")).unwrap(), "mine", "{line}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The data that was gathered about a machine, for the checks to judge. The code here reads nothing
 //! from the machine, so tests can make up any machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tickless_trace::cgroup::Counters;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Agreement, Inference, ReplayPolicy, Summary, summarise};
@@ -118,6 +118,8 @@ pub struct RecordedTimers {
     pub summary: Summary,
     /// Names of threads by id. Threads that had ended before the recording was read are missing.
     pub threads: BTreeMap<u32, String>,
+    /// Those of them that belong to programs in Go.
+    pub go: BTreeSet<u32>,
 }
 
 impl RecordedTimers {
@@ -125,7 +127,7 @@ impl RecordedTimers {
     pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
         let policies = [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(&trace)]].concat();
         let summary = summarise(&trace, &policies, Inference::On);
-        RecordedTimers { trace, summary, threads }
+        RecordedTimers { trace, summary, threads, go: BTreeSet::new() }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::latency::{Plan, Sleeper};
 use crate::measure::{cpus, disturbance, wait};
 use crate::progress::Progress;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -170,6 +171,7 @@ fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
         recorded.threads.entry(*thread).or_insert_with(|| name(*thread));
     }
     recorded.threads.retain(|_, name| !name.is_empty());
+    recorded.go = recorded.threads.keys().copied().filter(|&thread| is_go(thread)).collect();
     Ok(recorded)
 }
 
@@ -177,6 +179,15 @@ fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
 fn name(thread: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
     name.trim().chars().filter(|c| !c.is_control()).collect()
+}
+
+/// Returns whether the program of a thread is one in Go. Go's linker puts a note with the name "Go"
+/// and the type 4, the program's build ID, into the first page.
+fn is_go(thread: u32) -> bool {
+    let mut page = Vec::new();
+    let exe = fs::File::open(format!("/proc/{thread}/exe"));
+    let read = exe.and_then(|exe| exe.take(4_096).read_to_end(&mut page));
+    read.is_ok() && page.windows(8).any(|at| at == b"\x04\0\0\0Go\0\0")
 }
 
 /// Returns the names of the woken threads by thread id. The system still has the names of threads

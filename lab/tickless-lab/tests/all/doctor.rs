@@ -1,7 +1,7 @@
 //! What `tickless doctor` makes of machines: healthy ones, and ones with each pathology planted.
 //! Typed and recorded, so that it runs anywhere; `doctor_live` plants them in this machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tickless::clock::Counter;
 
@@ -369,7 +369,7 @@ fn wakers(per_s: u64) -> String {
     for turn in 0..per_s {
         let at = 1_000 + turn * 1_000_000 / per_s;
         let wake = |pid: u32| format!("sched_wakeup: comm=w pid={pid} prio=120 target_cpu=000");
-        text += &history(&format!("{at} enter; {at} expire A"));
+        text += &history(&format!("{at} start A {}; {at} enter; {at} expire A", at + 60));
         text += &line(at, 0, "d.h1.", &wake(7));
         text += &history(&format!("{at} returned A; {at} leave"));
         text += &line(at + 5, 0, "d..1.", &wake(8));
@@ -388,6 +388,12 @@ fn a_thread_that_every_tick_wakes_is_found() {
         assert_eq!(finding.figure, Some(if want == Verdict::Ok { 0.0 } else { 1.0 }));
         assert!(finding.how.contains("waker (7)") && !finding.how.contains("(8)"), "{finding:?}");
     }
+    // Go's runtime sleeps so shortly by itself.
+    let go = |recorded| RecordedTimers { go: BTreeSet::from([7]), ..recorded };
+    facts.recorded = recorded(&wakers(1_000)).map(go);
+    let finding = finding("tick-wakers", &facts);
+    assert_eq!((finding.verdict, finding.figure), (Verdict::Ok, Some(0.0)), "{finding:?}");
+    assert!(finding.how.contains("without 1000 short sleeps"), "{finding:?}");
 }
 
 /// Goal: two groups that are refilled together are found in the recording of two that were; as

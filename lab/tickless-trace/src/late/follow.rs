@@ -91,19 +91,27 @@ struct Cpu {
     callback: Option<Sleep>,
 }
 
-/// Returns the sleeps that the trace shows from their arming to their end. O(n log g) in the
+/// Calls `found` with each sleep that the trace shows from its arming to its end. O(n log g) in the
 /// numbers of records and gaps.
-pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
+pub(super) fn sleeps(trace: &Trace, mut found: impl FnMut(Sleep)) {
     let mut armed: NumberMap<TimerAddr, Armed> = NumberMap::default();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     // The threads that a timer has woken and that have not run yet.
     let mut woken: NumberMap<u32, Sleep> = NumberMap::default();
     // The threads with a CPU limit that have begun to run, and are perhaps stopped again at once.
     let mut begun: NumberMap<u32, Sleep> = NumberMap::default();
-    let mut sleeps = Vec::new();
+    // A sleep with a gap in it was perhaps another sleep: what armed its timer or ran its thread
+    // can be among the missing events.
+    let unseen = trace.unseen();
+    let mut ended = |sleep: Sleep| {
+        let next = unseen.partition_point(|(_, to)| *to <= sleep.armed);
+        if unseen.get(next).is_none_or(|(from, _)| *from >= sleep.ran) {
+            found(sleep);
+        }
+    };
     for record in &trace.records {
         let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
-        sleeps.extend(end_or_stop(&mut begun, record));
+        end_or_stop(&mut begun, record).into_iter().for_each(&mut ended);
         match record.event {
             Event::HrtimerStart { timer, expires, soft_expires, .. } => {
                 armed.insert(timer, Armed { at, soft: soft_expires, hard: expires });
@@ -148,24 +156,16 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
                     if is_limited {
                         begun.insert(next_pid, sleep);
                     } else {
-                        sleeps.push(sleep);
+                        ended(sleep);
                     }
                 } else if let Some(sleep) = begun.remove(&next_pid) {
-                    sleeps.push(Sleep { ran: at, ran_on: record.cpu, ..sleep });
+                    ended(Sleep { ran: at, ran_on: record.cpu, ..sleep });
                 }
             }
             _ => {}
         }
     }
-    sleeps.extend(begun.into_values().filter(|sleep| sleep.stopped.is_none()));
-    // A sleep with a gap in it was perhaps another sleep: what armed its timer or ran its thread
-    // can be among the missing events.
-    let unseen = trace.unseen();
-    sleeps.retain(|sleep| {
-        let next = unseen.partition_point(|(_, to)| *to <= sleep.armed);
-        unseen.get(next).is_none_or(|(from, _)| *from >= sleep.ran)
-    });
-    sleeps
+    begun.into_values().filter(|sleep| sleep.stopped.is_none()).for_each(ended);
 }
 
 /// Finds out from an event whether a thread that has begun to run was stopped. Returns the thread's

@@ -18,13 +18,20 @@ pub(super) struct Wait {
     pub(super) ran: Ns,
     /// Whether the thread lost its CPU; otherwise it was woken.
     pub(super) is_preempted: bool,
-    /// The CPUs for which it waited, each with the time from which on.
-    pub(super) cpus: Vec<(CpuId, Ns)>,
+    /// The CPU for which it waited at first.
+    pub(super) cpu: CpuId,
+    /// The CPUs to which it was moved while it waited, and when.
+    pub(super) moves: Vec<(CpuId, Ns)>,
     /// Where it ran.
     pub(super) ran_on: CpuId,
 }
 
 impl Wait {
+    fn of_woken(pid: u32, ready: Ns, cpu: CpuId) -> Wait {
+        let (moves, is_preempted) = (Vec::new(), false);
+        Wait { pid, ready, ran: ready, is_preempted, cpu, moves, ran_on: cpu }
+    }
+
     pub(super) fn time(&self) -> Ns {
         Ns(self.ran.since(self.ready).0)
     }
@@ -98,14 +105,8 @@ impl<'t> Waits<'t> {
         match record.event {
             Event::SchedSwitch { next_pid, still_runs, .. } => {
                 self.runs[record.cpu.index()] = Some(next_pid);
-                let wait = Wait {
-                    pid: record.pid,
-                    ready: at,
-                    ran: at,
-                    is_preempted: true,
-                    cpus: vec![(record.cpu, at)],
-                    ran_on: record.cpu,
-                };
+                let wait =
+                    Wait { is_preempted: true, ..Wait::of_woken(record.pid, at, record.cpu) };
                 match still_runs {
                     _ if record.pid == 0 => None,
                     None => self.states.remove(&record.pid),
@@ -129,19 +130,12 @@ impl<'t> Waits<'t> {
                     *count += 1;
                     *ns += at.since(since).0;
                 }
-                let wait = Wait {
-                    pid,
-                    ready: at,
-                    ran: at,
-                    is_preempted: false,
-                    cpus: vec![(target, at)],
-                    ran_on: target,
-                };
+                let wait = Wait::of_woken(pid, at, target);
                 self.states.insert(pid, State::Waits(wait));
             }
             Event::SchedMigrate { pid, to } => {
                 if let Some(State::Waits(wait)) = self.states.get_mut(&pid) {
-                    wait.cpus.push((to, at));
+                    wait.moves.push((to, at));
                 }
             }
             _ => {}

@@ -27,8 +27,9 @@ pub(super) struct Waker {
 
 #[derive(Debug, Default)]
 pub(super) struct Demand {
-    /// The pieces of each thread, in order.
+    /// The pieces of each thread, in order, and the threads' numbers.
     pub(super) threads: Vec<Vec<Piece>>,
+    pub(super) pids: Vec<u32>,
     /// How long other programs that preempted a thread of the group kept its CPU.
     preempted: Ns,
     /// How often, and how long in all, a woken thread waited for a CPU that did not run the group.
@@ -179,9 +180,10 @@ struct Finder {
 impl Finder {
     /// Returns the place of a thread in the list of threads, and its state.
     fn thread(&mut self, pid: u32) -> (usize, &mut ThreadState) {
-        let threads = &mut self.demand.threads;
+        let Demand { threads, pids, .. } = &mut self.demand;
         let (place, state) = self.of.entry(pid).or_insert_with(|| {
             threads.push(Vec::new());
+            pids.push(pid);
             (threads.len() - 1, ThreadState::New)
         });
         (*place, state)

@@ -55,8 +55,8 @@ pub(super) struct Limit<'a> {
     pub(super) settings: Settings,
     /// The first refill.
     pub(super) first: Ns,
-    /// When each piece is done without a limit. A piece is delayed that is done more than `delay`
-    /// later.
+    /// When each piece is done without a limit; `NEVER` if it does not count. A piece is delayed
+    /// that is done more than `delay` later.
     pub(super) free: &'a [Ns],
     pub(super) delay: Ns,
     /// With more delayed pieces than this, the simulation ends.
@@ -102,6 +102,16 @@ impl Plan {
         }
         let wakes = wakes.into_iter().map(|(_, after, thread)| (after, thread)).collect();
         Plan { works, firsts, wakes, first_wakes, arrivals }
+    }
+
+    /// Returns the times of the pieces of these threads, and [`Ns::NEVER`] for all others.
+    pub(super) fn only(&self, times: Vec<Ns>, threads: &[usize]) -> Vec<Ns> {
+        let mut only = vec![Ns::NEVER; times.len()];
+        for &thread in threads {
+            let pieces = self.firsts[thread]..self.firsts[thread + 1];
+            only[pieces.clone()].copy_from_slice(&times[pieces]);
+        }
+        only
     }
 
     /// Returns the wakeups of a piece, in order: after how much work, and which thread.

@@ -126,14 +126,11 @@ impl Readings {
         first.map(|first| Readings { first, readings })
     }
 
-    /// Returns, sorted, when jiffy `first` began according to each reading, for ticks of this
-    /// length.
+    /// Returns when jiffy `first` began according to each reading, for ticks of this length.
     fn beginnings(&self, tick: Ns) -> Vec<i64> {
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
         let begin = |&(time, ticks): &(i64, i64)| time.saturating_sub(ticks.saturating_mul(tick));
-        let mut beginnings: Vec<i64> = self.readings.iter().map(begin).collect();
-        beginnings.sort_unstable();
-        beginnings
+        self.readings.iter().map(begin).collect()
     }
 
     /// Returns the common rate with which the readings agree best, if they agree with any.
@@ -149,10 +146,11 @@ impl Readings {
     /// Returns how much [`Readings::beginnings`] vary with this tick (their interquartile range).
     /// With the right tick they hardly vary.
     fn spread(&self, tick: Ns) -> i64 {
-        let sorted = self.beginnings(tick);
-        let quarter = sorted.len() / 4;
-        let Some(last) = sorted.len().checked_sub(1 + quarter) else { return 0 };
-        sorted[last].saturating_sub(sorted[quarter])
+        let mut all = self.beginnings(tick);
+        let quarter = all.len() / 4;
+        let Some(last) = all.len().checked_sub(1 + quarter) else { return 0 };
+        let last = *all.select_nth_unstable(last).1;
+        last.saturating_sub(*all.select_nth_unstable(quarter).1)
     }
 
     /// Returns whether jiffies can have advanced at this rate.
@@ -163,7 +161,8 @@ impl Readings {
     /// Returns the smallest of [`Readings::beginnings`] that has others near it. A beginning far
     /// from all others comes perhaps from a damaged number, and must not move all jiffies.
     fn earliest(&self, tick: Ns) -> Option<i64> {
-        let sorted = self.beginnings(tick);
+        let mut sorted = self.beginnings(tick);
+        sorted.sort_unstable();
         let company = if sorted.len() < 4 { 0 } else { (sorted.len() / 50).max(1) };
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
         let has_company = |at: &usize| {

@@ -18,6 +18,8 @@ pub(super) struct ReplayPlatform {
     /// All times for which devices have been armed, the earliest first. [`Self::next_event`] skips
     /// a time for which the device is no longer armed.
     events: Uncontended<BinaryHeap<Reverse<(Ns, CpuId)>>>,
+    /// The earliest of these times: most items of a script find none due, and take no lock.
+    earliest: AtomicU64,
 }
 
 impl ReplayPlatform {
@@ -27,27 +29,35 @@ impl ReplayPlatform {
             here: AtomicU16::new(0),
             devices: (0..cpus).map(|_| AtomicU64::new(Ns::NEVER.0)).collect(),
             events: Lock::new(BinaryHeap::new()),
+            earliest: AtomicU64::new(Ns::NEVER.0),
         }
     }
 
     /// Advances the clock to `now`, but never back, and makes `cpu` the current CPU.
     pub(super) fn go(&self, now: Ns, cpu: CpuId) {
-        self.now.fetch_max(now.0, Ordering::Relaxed);
+        // Not `fetch_max`, which costs more: one thread has all of this.
+        self.now.store(now.0.max(self.now.load(Ordering::Relaxed)), Ordering::Relaxed);
         self.here.store(cpu.0, Ordering::Relaxed);
     }
 
     /// Returns the earliest event that is due before `until`, if a device is armed for it. Returns
     /// each event only once, though its device stays armed. O(log n) for each of n armings.
     pub(super) fn next_event(&self, until: Ns) -> Option<(Ns, CpuId)> {
+        if self.earliest.load(Ordering::Relaxed) >= until.0 {
+            return None;
+        }
         let mut events = self.events.lock();
-        while let Some(&Reverse((due, cpu))) = events.peek()
-            && due < until
-        {
+        while let Some(&Reverse((due, cpu))) = events.peek() {
+            self.earliest.store(due.0, Ordering::Relaxed);
+            if due >= until {
+                return None;
+            }
             events.pop();
             if self.devices[cpu.index()].load(Ordering::Relaxed) == due.0 {
                 return Some((due, cpu));
             }
         }
+        self.earliest.store(Ns::NEVER.0, Ordering::Relaxed);
         None
     }
 
@@ -83,6 +93,8 @@ unsafe impl Platform for ReplayPlatform {
         self.devices[cpu.index()].store(at.0, Ordering::Relaxed);
         if at != Ns::NEVER {
             self.events.lock().push(Reverse((at, cpu)));
+            let earliest = at.0.min(self.earliest.load(Ordering::Relaxed));
+            self.earliest.store(earliest, Ordering::Relaxed);
         }
         Rearm::Keep
     }

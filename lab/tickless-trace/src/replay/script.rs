@@ -206,10 +206,18 @@ impl Script {
         &self.ops[item.ops.0 as usize..item.ops.1 as usize]
     }
 
+    /// Adds an item behind those of the same moment. An interrupt is added when it has ended, a few
+    /// items after its place, so its place is sought among these. What is further back is left to
+    /// the sort at the end, which then has little to do and needs no memory.
     fn push(&mut self, (at, record): Moment, cpu: CpuId, kind: ItemKind, ops: &[Op]) {
+        const NEAR: usize = 64;
         let from = self.ops.len() as u32;
         self.ops.extend_from_slice(ops);
-        self.items.push(Item { at, record, cpu, kind, ops: (from, self.ops.len() as u32) });
+        let item = Item { at, record, cpu, kind, ops: (from, self.ops.len() as u32) };
+        let near = self.items.len().saturating_sub(NEAR);
+        let is_before = |other: &Item| (other.at, other.record) <= (at, record);
+        let place = self.items[near..].iter().rposition(is_before);
+        self.items.insert(place.map_or(self.items.len(), |place| near + place + 1), item);
     }
 
     fn push_start(&mut self, start: Start) -> u32 {

@@ -136,6 +136,28 @@ fn a_delay_is_passed_on_by_wakeups() {
     assert!(by_thread.p50 > 100 * MS && by_thread.p50 > by_interrupt.p50, "{by_interrupt:?}");
 }
 
+/// A monitor's many short pieces hide the delays of the others; left out, they use quota as before.
+#[test]
+fn threads_can_be_left_out() {
+    let ticks = (0..90).map(|at| (71, 1, 50 + 10 * at, 1));
+    let text = trace_of(&ticks.chain([(70, 0, 100, 30), (70, 0, 500, 30)]).collect::<Vec<_>>());
+    let all = predicted(&text, &request(2, 0.2)).unwrap();
+    let busiest = all.busiest.as_ref().map(|it| (&*it.thread, it.pid, it.pieces));
+    assert_eq!((all.pieces, busiest), (92, Some(("t", 71, 90))));
+    assert!(all.notes[0].contains("--without 71"), "{:?}", all.notes);
+    let without = |name: &str| Request { without: vec![name.into()], ..request(2, 0.2) };
+    let apart = predicted(&text, &without("71")).unwrap();
+    assert_eq!((apart.pieces, apart.notes.len(), apart.cpu_seconds), (2, 0, all.cpu_seconds));
+    let [all, apart] = [all, apart].map(|it| it.settings[0].clone());
+    assert_eq!((all.throttled, all.stood_ns.sum), (apart.throttled, apart.stood_ns.sum));
+    assert!(apart.delayed_percent > 80.0, "{apart:?}");
+    assert!(all.delayed_percent < 50.0, "{all:?}");
+    for (name, why) in [("t", "leaves out all"), ("monitor", "leaves out none")] {
+        let refused = predicted(&text, &without(name)).unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
 /// Preemption by another program is no sleep, and its time is no work.
 #[test]
 fn other_programs_take_a_share() {

@@ -33,12 +33,14 @@ use alloc::boxed::Box;
 use once_cell::race::{OnceBool, OnceBox};
 
 /// All bases, one a CPU.
+// In memory, what every start uses comes first, with the first fields of the platform.
+#[repr(C)]
 pub struct Bases<P: Platform> {
-    platform: P,
     /// A base (2 KiB) is created at its first use, and its wheel's lists (80 KiB) when a coarse
     /// timer is first armed on it: on a machine with many CPUs a program often uses only some
     /// bases. The memory then belongs to the NUMA node of the CPU that uses it.
     bases: Box<[OnceBox<Base<P>>]>,
+    platform: P,
     settings: Settings,
     /// The time at which the clock of each base's wheel begins.
     beginning: Ns,
@@ -327,6 +329,12 @@ impl<P: Platform> Bases<P> {
         }
         let cpu = self.platform.here();
         if cpu.index() < self.bases.len() { cpu } else { CpuId(cpu.0 % self.bases.len() as u16) }
+    }
+
+    /// Returns the address of a base, to prefetch it, and creates it if necessary.
+    #[doc(hidden)]
+    pub fn address_of(&self, cpu: CpuId) -> usize {
+        core::ptr::from_ref(self.base(cpu)).addr()
     }
 
     /// The base after this one; after the last one, the first.

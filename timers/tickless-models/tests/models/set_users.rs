@@ -62,11 +62,11 @@ struct Set {
 }
 
 impl Set {
-    fn new(users: usize) -> Arc<Set> {
+    fn new(bases: usize, users: usize) -> Arc<Set> {
         FREED.set(false);
         let word = |_| CheckedWord::new(0);
         let set =
-            Set { users: Users::new(2), done: [0, 1, 2].map(word), ends: CheckedWord::new(0) };
+            Set { users: Users::new(bases), done: [0, 1, 2].map(word), ends: CheckedWord::new(0) };
         go_to(CPU0);
         (0..users).for_each(|_| set.add());
         Arc::new(set)
@@ -107,15 +107,17 @@ impl Set {
 /// all users did. Method: both CPUs remove users that CPU 0 has counted while the set is closed.
 #[test]
 fn a_set_ends_once_with_its_last_user() {
-    explore("a set ends once", Depth::three_preemptions(), || {
-        let set = Set::new(2);
-        let one = share(CPU1, &set, |set| set.remove(1));
-        let other = share(CPU0, &set, |set| set.remove(2));
-        set.close(0);
-        one.join();
-        other.join();
-        set.check();
-    });
+    for bases in [1, 2] {
+        explore("a set ends once", Depth::three_preemptions(), move || {
+            let set = Set::new(bases, 2);
+            let one = share(CPU1, &set, |set| set.remove(1));
+            let other = share(CPU0, &set, |set| set.remove(2));
+            set.close(0);
+            one.join();
+            other.join();
+            set.check();
+        });
+    }
 }
 
 /// Goal: users that a user adds keep the set, on whichever CPU and however far it is closed.
@@ -123,7 +125,7 @@ fn a_set_ends_once_with_its_last_user() {
 #[test]
 fn a_user_of_a_closed_set_keeps_it() {
     explore("a user keeps a set", Depth::three_preemptions(), || {
-        let set = Set::new(1);
+        let set = Set::new(2, 1);
         set.done[2].store(1, RELAXED);
         let thread = share(CPU0, &set, |set| {
             set.add();
@@ -140,7 +142,7 @@ fn a_user_of_a_closed_set_keeps_it() {
 #[test]
 fn a_set_without_users_ends_when_it_is_closed() {
     explore("no users", Depth::three_preemptions(), || {
-        let set = Set::new(2);
+        let set = Set::new(2, 2);
         assert_eq!(set.users.count(), 2);
         let thread = share(CPU1, &set, |set| set.remove(1));
         set.remove(2);

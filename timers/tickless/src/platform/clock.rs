@@ -57,6 +57,8 @@ pub struct HostClock {
     /// every kind use its `steps`.
     manual: Arc<ManualClock>,
     kind: Kind,
+    /// The asynchronous runtime whose clock is read, for [`Kind::Runtime`].
+    runtime: Option<Arc<dyn Runtime>>,
     /// Converts a count to time. Its source is [`TSC`], or [`SYSTEM`] after the TSC was given up.
     line: Line<AtomicU64>,
     process: Process,
@@ -67,8 +69,6 @@ pub struct HostClock {
     fallback: OnceLock<Fallback>,
     /// Whether there is a fallback that `take_new_fallback` has not returned yet.
     is_fallback_new: AtomicBool,
-    /// The asynchronous runtime whose clock is read, for [`Kind::Runtime`].
-    runtime: Option<Arc<dyn Runtime>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,8 +146,9 @@ impl HostClock {
     }
 
     /// Returns the asynchronous runtime that drives the timers on this clock, if there is one.
+    #[inline]
     pub fn runtime(&self) -> Option<&dyn Runtime> {
-        self.runtime.as_deref()
+        if cfg!(feature = "tokio-time") { self.runtime.as_deref() } else { None }
     }
 
     fn without_counter(kind: Kind) -> HostClock {

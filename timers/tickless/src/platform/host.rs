@@ -18,6 +18,7 @@ use tickless_core::time::{CpuId, Ns};
 pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 
 /// The machine as timers use it. A timer stores a `T`, and gives it back when it fires.
+#[repr(C)]
 #[derive(Debug)]
 pub struct Host<T> {
     pub clock: HostClock,

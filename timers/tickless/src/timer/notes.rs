@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 static LABELS: AtomicBool = AtomicBool::new(false);
 
@@ -40,8 +40,8 @@ pub(super) fn polled_label() -> Option<&'static str> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    any: AtomicBool,
-    notes: Mutex<HashMap<usize, Note>>,
+    /// `None` in a set that never had a note.
+    notes: OnceLock<Box<Mutex<HashMap<usize, Note>>>>,
     #[cfg(debug_assertions)]
     armings: bool,
 }
@@ -82,24 +82,22 @@ impl Notes {
 
     /// Locks the table: a timer that is found alive now keeps its notes until the guard is dropped.
     pub(crate) fn hold(&self) -> HeldNotes<'_> {
-        // Relaxed: a caller that must find a note has synchronised with the thread that wrote it.
-        HeldNotes(self.any.load(Ordering::Relaxed).then(|| locked(&self.notes)))
+        HeldNotes(self.notes.get().map(|notes| locked(notes)))
     }
 
     /// Removes the notes on a timer, whose address can be used again. Returns its label.
     #[inline]
     pub(crate) fn forget(&self, timer: usize) -> Option<&'static str> {
-        if self.any.load(Ordering::Relaxed) { self.remove(timer) } else { None }
+        if self.notes.get().is_some() { self.remove(timer) } else { None }
     }
 
     #[cold]
     fn remove(&self, timer: usize) -> Option<&'static str> {
-        locked(&self.notes).remove(&timer)?.label
+        locked(self.notes.get()?).remove(&timer)?.label
     }
 
     fn change(&self, timer: usize, change: impl FnOnce(&mut Note)) {
-        self.any.store(true, Ordering::Relaxed);
-        change(locked(&self.notes).entry(timer).or_default());
+        change(locked(self.notes.get_or_init(Box::default)).entry(timer).or_default());
     }
 }
 

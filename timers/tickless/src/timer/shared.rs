@@ -12,6 +12,7 @@ use crate::platform::clock::ClockSource;
 use crate::platform::expirer::Expirers;
 use crate::platform::fork::Process;
 use crate::platform::locked::locked;
+use crate::platform::runtime::Runtime;
 use crate::platform::time_base::TimeBase;
 use crate::platform::wakeup::Wakeup;
 use crate::platform::worker::Worker;
@@ -27,15 +28,20 @@ use tickless_core::phase::Phases;
 use tickless_core::platform::OwnLine;
 use tickless_core::time::{CpuId, Ns, Tick};
 
+// In memory, what every sleep uses comes first: a program with many sets that it uses in turn
+// misses the cache for each line.
+#[repr(C)]
 pub(crate) struct Shared {
+    pub(crate) users: Users<AtomicU64>,
+    /// The process that created the set. Only in this process do its timers fire.
+    process: Process,
+    pub(crate) notes: Notes,
     pub(crate) bases: Bases,
     pub(crate) panics: AtomicU64,
     pub(crate) counters: Counters,
-    pub(crate) notes: Notes,
     pub(crate) orphans: Orphans,
     pub(crate) arena: Arena,
     open: OwnLine<AtomicUsize>,
-    pub(crate) users: Users<AtomicU64>,
     pub(crate) expirers: Expirers,
     /// The ticks on which the drivers wake; `None` if they wake for deadlines only.
     pub(super) ticks: Option<Tick>,
@@ -46,8 +52,6 @@ pub(crate) struct Shared {
     /// Locked when such a timer is started or stopped, and not when it fires.
     phases: Mutex<Phases>,
     pub(crate) clock_timers: ClockTimers,
-    /// The process that created the set. Only in this process do its timers fire.
-    process: Process,
     is_virtual: bool,
     set: u32,
     on_panic: Option<Arc<PanicReporter>>,
@@ -139,14 +143,14 @@ impl Shared {
         runtime.is_none_or(|runtime| runtime.has_seen(deadline))
     }
 
-    /// Tells the device of a tokio runtime that a timer was disarmed, or that a coarse timer was
-    /// armed. Other devices need not know.
+    /// Records that a timer was disarmed, or that a coarse timer was armed. A virtual clock of a
+    /// runtime moves to the deadline for which the task waits, so wake the task: otherwise the
+    /// clock would move to a timer that is not pending, or past the deadline of a coarse timer,
+    /// which is before the end of its bucket.
     #[inline]
     pub(super) fn changed(&self) {
-        // The set of such a runtime has a single base, so it does not matter which base it was.
-        #[cfg(feature = "tokio-time")]
-        if let Some(device) = self.bases.platform().devices.first() {
-            device.changed();
+        if let Some(runtime) = self.virtual_runtime() {
+            runtime.wake_task();
         }
     }
 
@@ -210,13 +214,11 @@ impl Shared {
 
     #[inline]
     pub(crate) fn is_virtual(&self) -> bool {
-        // Only the clocks of tokio's runtimes become virtual.
-        let may_become = cfg!(feature = "tokio-time");
-        self.is_virtual || may_become && self.has_virtual_runtime()
+        self.is_virtual || self.virtual_runtime().is_some()
     }
 
-    fn has_virtual_runtime(&self) -> bool {
-        self.bases.platform().clock.runtime().is_some_and(|runtime| runtime.is_virtual())
+    fn virtual_runtime(&self) -> Option<&dyn Runtime> {
+        self.bases.platform().clock.runtime().filter(|runtime| runtime.is_virtual())
     }
 
     pub(crate) fn has_drivers(&self) -> bool {
@@ -224,7 +226,7 @@ impl Shared {
     }
 
     fn lifetime(&self) -> Lifetime {
-        if self.users.are_counted() { Lifetime::Users } else { Lifetime::Process }
+        if self.users.are_counted { Lifetime::Users } else { Lifetime::Process }
     }
 
     /// Returns whether the last handle and the last timer have been dropped.

@@ -1,5 +1,6 @@
 //! Counts the users of a set of timers, to find out when the last one is gone: in a counter for
-//! each CPU while the set is open, in one counter afterwards.
+//! each CPU while the set is open, in one counter afterwards. A set with one base uses that one
+//! counter from the start: it is then beside the other fields that a user of the set reads.
 //!
 //! Generic over the atomic word, so that model checkers run this file. A timer can be made on one
 //! CPU and dropped on another, so only the sum over all CPUs is the number of users. After the last
@@ -27,25 +28,28 @@ const OPEN: u64 = 1 << 62;
 
 #[derive(Debug)]
 pub struct Users<W> {
-    /// A count for each CPU, or more, up to a power of two. Empty for a set that never ends.
+    /// A count for each CPU, or more, up to a power of two. Empty if there is one base.
     by_cpu: Box<[OwnLine<W>]>,
-    /// [`OPEN`] while the set is open; afterwards the number of users.
+    /// The number of users that no CPU's count has, and [`OPEN`] while the set is open.
     all: W,
+    /// Whether users are counted: the set ends when the last one is gone.
+    pub are_counted: bool,
 }
 
 impl<W: Word> Users<W> {
-    /// Creates counts for this many CPUs, without users. With 0, users are not counted at all.
-    pub fn new(words: usize) -> Users<W> {
-        let words = if words == 0 { 0 } else { words.next_power_of_two() };
-        Users { by_cpu: (0..words).map(|_| OwnLine(W::new(0))).collect(), all: W::new(OPEN) }
+    /// Creates counts for this many bases, without users. With 0, users are not counted at all.
+    pub fn new(bases: usize) -> Users<W> {
+        let words = if bases > 1 { bases.next_power_of_two() } else { 0 };
+        let by_cpu = (0..words).map(|_| OwnLine(W::new(0))).collect();
+        Users { by_cpu, all: W::new(OPEN), are_counted: bases > 0 }
     }
 
     /// Adds a user. The caller must be a user itself, or keep the set open.
     #[inline]
     pub fn add(&self, cpu: impl FnOnce() -> usize) {
         // Relaxed: the caller is a user or keeps the set open, so the set cannot end in this call.
-        let Some(OwnLine(count)) = self.of_cpu(cpu) else { return };
-        if count.add(USER, Ordering::Relaxed) & CLOSED != 0 {
+        let is_closed = |count: &W| count.add(USER, Ordering::Relaxed) & CLOSED != 0;
+        if self.are_counted && self.of_cpu(cpu).is_none_or(is_closed) {
             self.all.add(1, Ordering::Relaxed);
         }
     }
@@ -57,13 +61,11 @@ impl<W: Word> Users<W> {
     pub fn remove(&self, cpu: impl FnOnce() -> usize) -> bool {
         // Release: pairs with the Acquire in `close`. The thread that ends the set sees everything
         // that was done through this user.
-        self.of_cpu(cpu).is_some_and(|OwnLine(count)| {
-            count.add(USER.wrapping_neg(), Ordering::Release) & CLOSED != 0
-                && self.remove_from_all()
-        })
+        let is_closed = |count: &W| count.add(USER.wrapping_neg(), Ordering::Release) & CLOSED != 0;
+        self.are_counted && self.of_cpu(cpu).is_none_or(is_closed) && self.remove_from_all()
     }
 
-    #[cold]
+    #[inline]
     fn remove_from_all(&self) -> bool {
         // AcqRel: the Release publishes what was done through this user. The Acquire lets the
         // thread that removes the last user, and ends the set, see what was done through all users.
@@ -82,24 +84,20 @@ impl<W: Word> Users<W> {
         self.all.add(change, Ordering::AcqRel).wrapping_add(change) == 0
     }
 
-    /// Returns whether users are counted: the set ends when the last one is gone.
-    pub fn are_counted(&self) -> bool {
-        !self.by_cpu.is_empty()
-    }
-
     /// Returns the number of users of an open set. Exact only if no thread adds or removes users.
     pub fn count(&self) -> usize {
         // Acquire: a caller that gets 0 also sees the writes of the users that have ended.
         let counts = self.by_cpu.iter().map(|OwnLine(count)| count.load(Ordering::Acquire));
+        let of_cpus = users_in(counts.fold(0, u64::wrapping_add));
+        let all = self.all.load(Ordering::Acquire).wrapping_add(of_cpus).wrapping_sub(OPEN);
         // The sum is negative if users were removed while the counts were being read.
-        usize::try_from(users_in(counts.fold(0, u64::wrapping_add)) as i64).unwrap_or(0)
+        usize::try_from(all as i64).unwrap_or(0)
     }
 
     #[inline]
-    fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&OwnLine<W>> {
+    fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&W> {
         let mask = self.by_cpu.len().checked_sub(1)?;
-        // With one count, skip reading the CPU's number: without rseq that takes 50 instructions.
-        self.by_cpu.get(if mask == 0 { 0 } else { cpu() & mask })
+        self.by_cpu.get(cpu() & mask).map(|OwnLine(count)| count)
     }
 }
 

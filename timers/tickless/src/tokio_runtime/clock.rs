@@ -27,8 +27,10 @@ pub(crate) const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// or the paused clock of a runtime.
 pub(super) static ANY_MOVES: AtomicBool = AtomicBool::new(false);
 
-/// The clock of one runtime, and the waker of the task that drives the timers on it.
+/// The clock of one runtime, and the waker of the task that drives the timers on it. It fills one
+/// cache line, which every sleep reads.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct RuntimeClock {
     runtime: Handle,
     can_pause: bool,

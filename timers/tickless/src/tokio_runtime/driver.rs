@@ -99,7 +99,9 @@ impl RuntimeTimers {
             #[cfg(linux_platform)]
             descriptor,
         };
-        let timers = Arc::new(RuntimeTimers { timers, clock, driver, rescue: Mutex::default() });
+        let base = timers.shared.bases.address_of(CpuId(0));
+        let timers =
+            Arc::new(RuntimeTimers { timers, clock, base, driver, rescue: Mutex::default() });
         let weak = Arc::downgrade(&timers);
         let event = Waker::from(Arc::new(Event(weak.clone())));
         runtime.spawn(Owner { timers, event });

@@ -4,7 +4,7 @@ use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
 use crate::text::figure;
 use std::collections::BTreeMap;
-use tickless_core::time::CpuId;
+use tickless_core::time::{CpuId, Ns};
 use tickless_trace::read::{Event, EventKind};
 
 pub const SOFTIRQ: Check = Check {
@@ -177,10 +177,9 @@ fn tick_wakers(facts: &Facts) -> Judged<'_> {
         return Err("the recording has no sched:sched_wakeup, so nobody's wakeups".into());
     }
     let seconds = (recorded.trace.span().0 as f64 / 1e9).max(1e-3);
-    let mut rates: Vec<(u32, f64)> = woken_by_timers(recorded)
-        .into_iter()
-        .map(|(pid, times)| (pid, times as f64 / seconds))
-        .collect();
+    let (woken, of_go) = woken_by_timers(recorded);
+    let mut rates: Vec<(u32, f64)> =
+        woken.into_iter().map(|(pid, times)| (pid, times as f64 / seconds)).collect();
     rates.sort_by(|one, other| other.1.total_cmp(&one.1));
     let often: Vec<&(u32, f64)> = rates.iter().filter(|(_, rate)| *rate >= WAKES_WARN).collect();
     let most = rates.first().map_or(0.0, |(_, rate)| *rate);
@@ -192,32 +191,54 @@ fn tick_wakers(facts: &Facts) -> Judged<'_> {
     });
     let named: Vec<String> = named.collect();
     let listed = if named.is_empty() { "none".to_string() } else { named.join(", ") };
+    let left_out = match of_go {
+        0 => String::new(),
+        count => format!("; without {count} short sleeps that Go's runtime makes by itself"),
+    };
     Judgement::figure(
         Verdict::from_limits(most, WAKES_WARN, WAKES_BAD),
         often.len() as f64,
         format!(
-            "threads that timers' callbacks woke in {seconds:.1} s recorded, most often: {listed}"
+            "threads that timers' callbacks woke in {seconds:.1} s recorded, most often: \
+             {listed}{left_out}"
         ),
     )
 }
 
-/// Counts for each thread how often a timer's callback woke it.
-fn woken_by_timers(recorded: &RecordedTimers) -> BTreeMap<u32, u64> {
-    let mut is_in_callback: BTreeMap<CpuId, bool> = BTreeMap::new();
-    let mut woken = BTreeMap::new();
+/// Go's runtime rounds the program's own timers up to a millisecond (`netpoll` of Go 1.26). Its
+/// monitor and threads that look for work sleep for 3 us to 10 ms, mostly less than this, while the
+/// program is busy.
+const GO_OWN_MAX: Ns = Ns(500_000);
+
+/// Counts for each thread how often a timer's callback woke it. The second number is that of sleeps
+/// of Go's runtime, which are left out: a program can do nothing about them.
+fn woken_by_timers(recorded: &RecordedTimers) -> (BTreeMap<u32, u64>, u64) {
+    // For each CPU whether the timer whose callback it runs, if any, was armed for a short time.
+    let mut in_callback: BTreeMap<CpuId, Option<bool>> = BTreeMap::new();
+    let mut is_short = BTreeMap::new();
+    let (mut woken, mut of_go) = (BTreeMap::new(), 0);
     for record in recorded.trace.records.iter() {
         match record.event {
-            Event::HrtimerExpireEntry { .. } | Event::TimerExpireEntry { .. } => {
-                is_in_callback.insert(record.cpu, true);
+            Event::HrtimerStart { timer, soft_expires, .. } => {
+                is_short.insert(timer, soft_expires < record.time + GO_OWN_MAX.to_duration());
+            }
+            Event::HrtimerExpireEntry { timer, .. } => {
+                let is_short = is_short.get(&timer) == Some(&true);
+                in_callback.insert(record.cpu, Some(is_short));
+            }
+            Event::TimerExpireEntry { .. } => {
+                in_callback.insert(record.cpu, Some(false));
             }
             Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => {
-                is_in_callback.insert(record.cpu, false);
+                in_callback.insert(record.cpu, None);
             }
-            Event::SchedWakeup { pid, .. } if is_in_callback.get(&record.cpu) == Some(&true) => {
-                *woken.entry(pid).or_default() += 1;
-            }
+            Event::SchedWakeup { pid, .. } => match in_callback.get(&record.cpu) {
+                Some(Some(true)) if recorded.go.contains(&pid) => of_go += 1,
+                Some(Some(_)) => *woken.entry(pid).or_default() += 1,
+                _ => {}
+            },
             _ => {}
         }
     }
-    woken
+    (woken, of_go)
 }

@@ -130,8 +130,8 @@ impl Writer {
             self.leave(CpuId(cpu as u16));
             self.settle(CpuId(cpu as u16));
         }
-        // Interrupts were added when they ended: move them to where they began. The sort must be
-        // stable, because an inferred operation has the record of the one that it precedes.
+        // The sort must be stable, because an inferred operation has the record of the one that it
+        // precedes.
         self.script.items.sort_by_key(|item| (item.at, item.record));
         self.script
     }

@@ -40,14 +40,6 @@ impl BaseDevice {
         self.own_loop.as_ref()
     }
 
-    #[cfg(feature = "tokio-time")]
-    #[inline]
-    pub fn changed(&self) {
-        if let Some(device) = &self.own_loop {
-            device.changed();
-        }
-    }
-
     /// Programs the device. The caller holds the base's lock, and then does what this returns.
     pub fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         match &self.own_loop {

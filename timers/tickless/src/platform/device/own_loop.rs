@@ -133,19 +133,6 @@ impl LoopDevice {
         }
     }
 
-    /// Records that a timer was disarmed, or that a coarse timer was armed. A virtual clock of a
-    /// runtime moves to the deadline for which the task waits, so wake the task: otherwise the
-    /// clock would move to a timer that is not pending, or past the deadline of a coarse timer,
-    /// which is before the end of its bucket.
-    #[cfg(feature = "tokio-time")]
-    #[inline]
-    pub fn changed(&self) {
-        match &self.signal {
-            Signal::Runtime { runtime, .. } if runtime.is_virtual() => runtime.wake_task(),
-            _ => {}
-        }
-    }
-
     /// Returns the deadline until which the loop is allowed to wait. A thread that arms an earlier
     /// deadline after this call wakes the loop. Call this only on the loop's own thread.
     pub fn begin_wait(&self) -> Ns {
