@@ -3,10 +3,10 @@
 # failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
 #   instructions held_up   our own operations; `taskset -c 1` is best
-#   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
-#   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
-#   futures    comparison with tokio's futures, and a web server; rewrites its tables; 3 minutes
-#   all        foreign, futures: the whole page; 10 to 12 minutes on two CPUs
+#   peers      comparison with other Rust crates; rewrites their tables of the page; 4 minutes
+#   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 7 minutes
+#   futures    comparison with tokio's futures, and a web server; rewrites its tables; 5 minutes
+#   all        foreign, futures: the whole page; 12 to 15 minutes on two CPUs
 # Without a name: our own operations, and `all`. The page is docs/book/src/performance.md. Benches
 # that rewrite it need an idle machine and all CPUs. --quick uses fewer timers and operations and
 # does not change the page; --repetitions sets the number of samples of each figure. `futures` opens
@@ -31,12 +31,19 @@ if [ -z "$page" ]; then
   cp docs/book/src/performance.md "$page"
 fi
 program=timers/bench/target/release/tickless-bench
-build() { cargo build --locked --release --manifest-path timers/bench/Cargo.toml; }
+# The same program with tokio's alternative timers. The flag for them changes all of tokio.
+twin=timers/bench/target/alternative
+build() {
+  cargo build --locked --release --manifest-path timers/bench/Cargo.toml
+  RUSTFLAGS="--cfg tokio_unstable ${RUSTFLAGS:-}" cargo build --locked --release \
+    --manifest-path timers/bench/Cargo.toml --target-dir "$twin"
+}
 # Rewrites the tables of section $1, with the other arguments as options.
 section() {
   local name=$1
   shift
-  "$program" --section "$name" --markdown "$page" "${options[@]}" "$@"
+  "$program" --twin "$twin/release/tickless-bench" --section "$name" --markdown "$page" \
+    "${options[@]}" "$@"
 }
 foreign() {
   timers/bench/foreign/build.sh timers/bench/target/foreign

@@ -18,7 +18,7 @@ mod tokio_server;
 use crate::effort::Effort;
 use crate::peers::foreign::{self, Foreign, Kind};
 use crate::report::Table;
-use crate::sample::Contender;
+use crate::sample::{ALTERNATIVE, Contender, IS_TWIN};
 use std::path::PathBuf;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -55,12 +55,15 @@ pub struct Choice {
     pub peer: Option<String>,
     /// The folder with the programs of peers in other languages.
     pub foreign: Option<PathBuf>,
+    /// The build with tokio's alternative timers, and arguments for it.
+    pub twin: Option<(PathBuf, Vec<String>)>,
 }
 
 impl Choice {
     pub fn wants(&self, name: &str) -> bool {
         let wanted = |peer: &String| name.to_lowercase().contains(&peer.to_lowercase());
-        self.peer.as_ref().is_none_or(wanted)
+        let in_this_build = !IS_TWIN || name.contains(ALTERNATIVE) || name == idle::WITHOUT;
+        in_this_build && self.peer.as_ref().is_none_or(wanted)
     }
 
     fn foreign(&self, kind: Kind) -> impl Iterator<Item = (&'static Foreign, PathBuf)> {

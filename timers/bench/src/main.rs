@@ -7,6 +7,7 @@
 
 mod affinity;
 mod cases;
+mod child;
 mod effort;
 mod latency;
 mod machine;
@@ -18,6 +19,7 @@ mod targets;
 mod web;
 
 use cases::{CASES, Case, Choice, Section};
+use child::Running;
 use clap::Parser;
 use effort::Effort;
 use report::Table;
@@ -36,6 +38,10 @@ struct Options {
     /// Measures the peers in other languages too, whose programs are in this folder.
     #[arg(long, value_name = "FOLDER")]
     foreign: Option<PathBuf>,
+    /// Measures tokio's alternative timers too, with this build of the program, which has
+    /// `--cfg tokio_unstable`. It is a process of its own, which takes its samples in turn.
+    #[arg(long, value_name = "PROGRAM")]
+    twin: Option<PathBuf>,
     /// The cases of this part of the page.
     #[arg(long, value_enum, default_value_t = Section::Operations)]
     section: Section,
@@ -65,11 +71,11 @@ fn main() -> ExitCode {
         only => only.iter().any(|only| is(case.0, only)),
     };
     let cases = CASES.iter().filter(wanted).collect();
-    let (_, text) = run(
-        &effort,
-        cases,
-        &Choice { peer: options.peer.clone(), foreign: options.foreign.clone() },
-    );
+    let quick = options.quick.then(|| "--quick".to_string());
+    let repetitions = options.repetitions.map(|count| format!("--repetitions={count}"));
+    let twin = options.twin.map(|twin| (twin, quick.into_iter().chain(repetitions).collect()));
+    let choice = Choice { peer: options.peer, foreign: options.foreign, twin };
+    let (_, text) = run(&effort, cases, &choice);
     print!("{text}");
     let Some(page) = &options.markdown else { return ExitCode::SUCCESS };
     match put_between(page, marks(options.section), &text) {
@@ -89,6 +95,9 @@ fn is(id: &str, only: &str) -> bool {
 fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> (Vec<Table>, String) {
     let machine = machine::describe(choice.foreign.as_deref());
     // Start the libraries' threads before this thread is pinned, because they inherit its CPUs.
+    if sample::IS_TWIN {
+        println!("ready");
+    }
     peers::sleepers::warm_up();
     peers::timeout::TIMERS.now();
     tickless::future::now();
@@ -97,8 +106,20 @@ fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> (Vec<Table>, Stri
     let (first, rest): (Vec<&Case>, Vec<&Case>) =
         cases.into_iter().partition(|case| case.0 == cases::FIRST);
     for case in first.into_iter().chain(rest) {
-        for table in case.2(effort, choice) {
-            eprintln!("{}", table.markdown(sample::unit()));
+        let has_tokio = !matches!(case.0, "W11" | "W13" | "W14");
+        let twin = choice.twin.as_ref().filter(|_| has_tokio).map(|(program, arguments)| {
+            let only = ["--only".to_string(), case.0.to_string()];
+            affinity::unpin(); // It chooses its CPUs itself.
+            let twin = Running::start(program, &[&only, &arguments[..]].concat());
+            affinity::pin(0);
+            twin
+        });
+        let (of_case, rows) = sample::beside(twin, || case.2(effort, choice));
+        for mut table in of_case {
+            table.add_rows(&rows);
+            if !sample::IS_TWIN {
+                eprintln!("{}", table.markdown(sample::unit()));
+            }
             tables.push(table);
         }
     }
@@ -135,6 +156,7 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::ALTERNATIVE;
 
     /// Goal: every case keeps working. Method: run it, tiny; its own assertions decide.
     #[test]
@@ -144,6 +166,18 @@ mod tests {
         for case in CASES {
             assert!(text.contains(&format!("### {}: ", case.0)), "{} is shown", case.0);
         }
+    }
+
+    #[test]
+    fn rows_of_another_build_follow_those_of_tokio() {
+        let mut table = Table::new("W1", "pairs", "");
+        ["ours", "tokio", "others"].iter().for_each(|name| table.note(name, ""));
+        let row = format!("| tokio, {ALTERNATIVE} | 1 |");
+        let page = format!("### W1: pairs\n| tokio | 2 |\n{row}\n### W2: pairs\n{row}\n");
+        table.add_rows(&page);
+        let text = table.markdown(sample::unit());
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains('o')).collect();
+        assert_eq!(rows, ["| | how |  |", "| ours |  |", "| tokio |  |", &row, "| others |  |"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub mod tokio_sleep;
 
 use crate::latency::{Latencies, Recorder, next_delay};
 use crate::random::Random;
-use crate::sample::Stopwatch;
+use crate::sample::{Stopwatch, of_tokio};
 use conformance_peers::Queue;
 use conformance_peers::heaps::{LazyHeap, Tree};
 use conformance_peers::tasks::DelayQueue;
@@ -38,9 +38,6 @@ pub trait Table {
         None
     }
 
-    /// Called once when all timers have been added.
-    fn settle(&mut self) {}
-
     /// Makes a timer and arms it. Timers are numbered from zero as they come.
     fn add(&mut self, after: Duration);
 
@@ -52,10 +49,8 @@ pub trait Table {
 
     fn add_all(&mut self, after: &[Duration]) {
         let runtime = self.runtime();
-        let entered = runtime.as_ref().map(Handle::enter);
+        let _entered = runtime.as_ref().map(Handle::enter);
         after.iter().for_each(|&after| self.add(after));
-        drop(entered);
-        self.settle();
     }
 
     /// Pairs one after the other, unless a peer takes them in batches.
@@ -100,10 +95,10 @@ pub fn tables() -> Vec<TablePeer> {
         ),
         queue::<LazyHeap>("std BinaryHeap, lazy deletion"),
         queue::<Tree>("std BTreeMap"),
-        table::<tokio_sleep::Sleeps<false>, tokio_sleep::Handle>("tokio `Sleep`, current thread"),
-        table::<tokio_sleep::Sleeps<true>, tokio_sleep::Handle>(
-            "tokio `Sleep`, current thread, reads the clock",
-        ),
+        table::<tokio_sleep::Sleeps<false>, tokio_sleep::Handle>(tokio_sleep::NAME),
+        table::<tokio_sleep::Sleeps<true>, tokio_sleep::Handle>(of_tokio!(
+            "tokio `Sleep`, one thread, reads the clock"
+        )),
         queue::<DelayQueue>("tokio-util `DelayQueue`"),
         queue::<HashWheel>("hierarchical_hash_wheel_timer"),
         queue::<Nexus>("nexus-timer `Wheel`"),

@@ -1,4 +1,4 @@
-use crate::sample::{Contender, Figure, Outcomes, interleave};
+use crate::sample::{ALTERNATIVE, Contender, Figure, Outcomes, interleave};
 use std::fmt::Write;
 
 #[derive(Debug)]
@@ -9,6 +9,8 @@ pub struct Table {
     pub skipped: Option<String>,
     pub columns: Vec<String>,
     pub rows: Vec<Row>,
+    /// Rows of another build, as text. They follow the last row of tokio's.
+    others: String,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,7 @@ impl Table {
     pub fn new(case: &str, title: &str, about: &str) -> Table {
         let (columns, rows) = (Vec::new(), Vec::new());
         let [case, title, about] = [case, title, about].map(str::to_string);
-        Table { case, title, about, skipped: None, columns, rows }
+        Table { case, title, about, skipped: None, columns, rows, others: String::new() }
     }
 
     pub fn column(&mut self, name: &str) -> usize {
@@ -81,6 +83,15 @@ impl Table {
         }
     }
 
+    /// Adds rows that another build measured, from the text of its page.
+    pub fn add_rows(&mut self, page: &str) {
+        let heading = format!("### {}: {}\n", self.case, self.title);
+        let rest = page.split_once(&heading).map_or("", |(_, rest)| rest);
+        let of_this = rest.lines().take_while(|line| !line.starts_with("###"));
+        let rows = of_this.filter(|line| line.contains(ALTERNATIVE));
+        self.others = rows.map(|row| format!("{row}\n")).collect();
+    }
+
     pub fn note(&mut self, row: &str, note: &str) {
         self.row(row).note = Some(note.to_string());
     }
@@ -116,7 +127,8 @@ impl Table {
         let _ = writeln!(text, "{}\n", self.about);
         let _ = writeln!(text, "| |{notes} {} |", self.columns.join(" | "));
         let _ = writeln!(text, "|---|{line}{}", "--:|".repeat(self.columns.len()));
-        for row in &self.rows {
+        let last_of_tokio = self.rows.iter().rposition(|row| row.name.starts_with("tokio"));
+        for (nth, row) in self.rows.iter().enumerate() {
             let _ = write!(text, "| {} |", row.name);
             if noted {
                 let _ = write!(text, " {} |", row.note.as_deref().unwrap_or_default());
@@ -126,6 +138,9 @@ impl Table {
                     write!(text, " {} |", cell.as_ref().map_or("-".into(), |cell| cell.text(unit)));
             }
             text.push('\n');
+            if Some(nth) == last_of_tokio {
+                text.push_str(&self.others);
+            }
         }
         text
     }

@@ -1,11 +1,33 @@
 //! Samples of figures. Contenders are sampled in turn, so that a disturbance affects all alike.
 
 use crate::affinity;
+use crate::child::Running;
 use rustix::time::{ClockId, clock_gettime};
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Whether this is the build with tokio's unstable features. It takes the samples of tokio's
+/// alternative timers, in turn with the usual build, as its child.
+pub const IS_TWIN: bool = cfg!(tokio_unstable);
+
+/// What the names of contenders with tokio's alternative timers contain.
+pub const ALTERNATIVE: &str = "`enable_alt_timer`";
+
+/// A name of a contender with timers of tokio's multi-thread runtime.
+macro_rules! of_tokio {
+    ($name:literal) => {
+        if cfg!(tokio_unstable) { concat!($name, ", `enable_alt_timer`") } else { $name }
+    };
+}
+pub(crate) use of_tokio;
+
+thread_local! {
+    /// The other build of this program, while it measures the same case.
+    static TWIN: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
@@ -59,12 +81,28 @@ pub fn in_turn<C, T>(
     let mut outcomes: Vec<Outcomes<T>> =
         contenders.iter().map(|(name, _)| (*name, Vec::new())).collect();
     for _ in 0..repetitions {
+        if IS_TWIN {
+            // `None` if nobody asks: then the turns follow each other.
+            let _request = std::io::stdin().lines().next();
+        }
         unit_sample();
         for ((name, contender), (_, outcomes)) in contenders.iter_mut().zip(&mut outcomes) {
             outcomes.push(run(name, contender));
         }
+        if IS_TWIN {
+            println!("done");
+        }
+        let done = TWIN.with_borrow_mut(|twin| twin.as_mut().map(Running::ask));
+        assert!(done.is_none_or(|done| done == "done"), "the other build measures the same case");
     }
     outcomes
+}
+
+/// Measures a case while the other build measures it too, in turn. Returns what that says then.
+pub fn beside<T>(twin: Option<Running>, measure: impl FnOnce() -> T) -> (T, String) {
+    TWIN.set(twin);
+    let measured = measure();
+    (measured, TWIN.take().map(Running::rest).unwrap_or_default())
 }
 
 /// The unit of this run: an uncontended atomic add, in ns.
@@ -91,21 +129,37 @@ fn units() -> std::sync::MutexGuard<'static, Vec<f64>> {
     UNITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures the CPU time of the calling thread, which other processes hardly affect.
-pub struct Stopwatch(Duration);
+/// Measures CPU time, which other processes hardly affect.
+pub struct Stopwatch(ClockId, Duration);
 
 impl Stopwatch {
+    /// Of the calling thread; of the process in the other build, where a worker does the work.
     pub fn start() -> Stopwatch {
-        Stopwatch(cpu_time(ClockId::ThreadCPUTime))
+        if IS_TWIN { Stopwatch::on(ClockId::ProcessCPUTime) } else { Stopwatch::of_thread() }
+    }
+
+    pub fn of_thread() -> Stopwatch {
+        Stopwatch::on(ClockId::ThreadCPUTime)
+    }
+
+    fn on(clock: ClockId) -> Stopwatch {
+        Stopwatch(clock, cpu_time(clock))
     }
 
     pub fn elapsed(&self) -> Duration {
-        cpu_time(ClockId::ThreadCPUTime).saturating_sub(self.0)
+        cpu_time(self.0).saturating_sub(self.1)
     }
 
     pub fn ns_per(&self, operations: usize) -> f64 {
         self.elapsed().as_nanos() as f64 / operations as f64
     }
+}
+
+/// Returns the time from the first beginning to the last end, in ns.
+pub fn wall_ns(laps: Vec<(Instant, Instant)>) -> f64 {
+    let began = laps.iter().map(|(began, _)| began).min();
+    let ended = laps.iter().map(|(_, ended)| ended).max();
+    ended.zip(began).map_or(0.0, |(ended, began)| (*ended - *began).as_nanos() as f64)
 }
 
 pub fn process_time() -> Duration {

@@ -6,14 +6,14 @@
 use super::Choice;
 use crate::effort::Effort;
 use crate::report::Table;
-use crate::sample::{Figure, Outcomes, in_turn_unpinned};
+use crate::sample::{Figure, Outcomes, in_turn_unpinned, of_tokio};
 use crate::web::guards::{Nothing, Scene, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use rustix::process::{Resource, getrlimit};
 use std::time::Instant;
 
 pub const TICKLESS: &str = "**tickless**: `CoarseSleep`";
-const TOKIO: &str = "tokio: `Sleep`";
+const TOKIO: &str = of_tokio!("tokio: `Sleep`");
 
 pub type Server = (&'static str, fn(&Trial) -> Outcome);
 
@@ -33,7 +33,7 @@ fn push_out_ns(outcome: &Outcome, without: &Outcome) -> f64 {
     outcome.push_out_ns - without.push_out_ns
 }
 
-const WITHOUT: &str = "no idle timeouts";
+pub const WITHOUT: &str = "no idle timeouts";
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, timeouts) = effort.servers;

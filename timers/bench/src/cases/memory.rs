@@ -5,7 +5,7 @@ use crate::effort::Effort;
 use crate::peers::tables;
 use crate::random::Random;
 use crate::report::Table;
-use crate::sample::Figure;
+use crate::sample::{Figure, IS_TWIN};
 use tickless_conformance::{CountingAllocator, bytes_in_use};
 
 /// Rows whose timers equal those of the row above.
@@ -30,7 +30,8 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         assert_eq!(timers.pending(), after.len());
         let handles = peer.handle_bytes * after.len().next_power_of_two();
         let each = (grown - handles as i64) as f64 / after.len() as f64;
-        table.put(peer.name, heap, "B", Figure::of(vec![each]));
+        // The allocator counts the calling thread's memory; the other build uses a worker's.
+        table.put(peer.name, heap, "B", Figure::of(vec![each]).filter(|_| !IS_TWIN));
         if let (Some(before), Some(now)) = (resident_before, resident_now) {
             let each = (now - before) / after.len() as f64 - peer.handle_bytes as f64;
             table.put(peer.name, resident, "B", Figure::of(vec![each]));

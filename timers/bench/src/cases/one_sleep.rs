@@ -3,8 +3,9 @@
 use super::Choice;
 use crate::effort::Effort;
 use crate::latency::{Latencies, Recorder, Watch};
+use crate::peers::tokio_sleep::multi_thread;
 use crate::report::{Column, Table};
-use crate::sample::in_turn_unpinned;
+use crate::sample::{in_turn_unpinned, of_tokio};
 use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
@@ -23,8 +24,7 @@ const COLUMNS: &[Column<Latencies>] = &[
 type Sleeps<'a> = Box<dyn Fn(usize) -> Latencies + 'a>;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
-    let many = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let many = many.expect("a runtime starts");
+    let many = multi_thread(2).enable_all().build().expect("a runtime starts");
     let one = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     let mut sleepers: Vec<(&'static str, Sleeps)> = vec![
         ("**Sleep** on tokio, 2 workers", on(&many, || tickless::future::sleep(MS))),
@@ -33,7 +33,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
             "**Sleep** on async-io's `block_on`",
             Box::new(|n| async_io::block_on(note(n, || tickless::future::sleep(MS)))),
         ),
-        ("tokio `sleep`, 2 workers", on(&many, || tokio::time::sleep(MS))),
+        (of_tokio!("tokio `sleep`, 2 workers"), on(&many, || tokio::time::sleep(MS))),
         ("tokio `sleep`, current thread", on(&one, || tokio::time::sleep(MS))),
         (
             "async-io `Timer` on its `block_on`",

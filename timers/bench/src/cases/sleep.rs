@@ -9,28 +9,23 @@ use super::threads::{Lap, Work, at_once};
 use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
+use crate::peers::tokio_sleep::on_workers;
 use crate::random::Random;
 use crate::report::Table;
-use crate::sample::{Contender, Figure, interleave};
+use crate::sample::{Contender, Figure, interleave, of_tokio};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tickless::callback::{Cancel, Started};
 
-const TOKIO: &str = "tokio `sleep`, 2 workers";
+const TOKIO: &str = of_tokio!("tokio `sleep`, a task on each worker");
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
-    let about = "Sleeps are polled once. Deadlines 10 to 20 minutes away, at random. tokio inside \
-                 a runtime of two workers.";
+    let about = "Sleeps are polled once. Deadlines 10 to 20 minutes away, at random.";
     let mut table = Table::new("W7", "a timer is made, used and dropped", about);
     let after = Random::new().many(effort.operations, 600, 1200);
     let timers = tickless::Timers::builder().start().expect("timers start");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build()
-        .expect("a runtime starts");
     let mut over_tokio = Table::new(
         "W7",
         "the same over tokio's",
@@ -44,7 +39,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
          operation. Perfect scaling gives 0.5.",
     );
     let most = affinity::remember().min(2);
-    let all = (1..=most).flat_map(|threads| contenders(threads, &after, &timers, &runtime));
+    let all = (1..=most).flat_map(|threads| contenders(threads, &after, &timers));
     let wanted: Vec<_> = all.filter(|(name, _)| choice.wants(name)).collect();
     let rows = wanted.len() / most;
     let samples = interleave(wanted, effort.repetitions);
@@ -71,41 +66,36 @@ fn contenders<'a>(
     threads: usize,
     after: &'a [Duration],
     timers: &'a tickless::Timers,
-    runtime: &'a tokio::runtime::Runtime,
 ) -> Vec<Contender<'a>> {
-    let alone = || ();
     vec![
         contender("**Sleep**, `future::sleep(d)`", move || {
-            sample(threads, after, alone, |after| once(pin!(tickless::future::sleep(after))))
+            sample(threads, after, |after| once(pin!(tickless::future::sleep(after))))
         }),
         contender("**CoarseSleep**, `future::coarse_sleep(d)`", move || {
-            sample(threads, after, alone, |after| once(pin!(tickless::future::coarse_sleep(after))))
+            sample(threads, after, |after| once(pin!(tickless::future::coarse_sleep(after))))
         }),
         contender("**Sleep**, `timers.sleep(d)`", move || {
-            sample(threads, after, alone, |after| once(pin!(timers.sleep(after))))
+            sample(threads, after, |after| once(pin!(timers.sleep(after))))
         }),
         contender("**Timeout**, made and dropped", move || {
-            sample(threads, after, alone, |_| drop(timers.timeout(|_| ())))
+            sample(threads, after, |_| drop(timers.timeout(|_| ())))
         }),
         contender("**Timeout**, made, armed and dropped", move || {
-            sample(threads, after, alone, |after| {
+            sample(threads, after, |after| {
                 let timeout = timers.timeout(|_| ());
                 assert_eq!(timeout.start(after), Ok(Started::Idle));
             })
         }),
         contender("**Timeout**, made, armed, cancelled and dropped", move || {
-            sample(threads, after, alone, |after| {
+            sample(threads, after, |after| {
                 let timeout = timers.timeout(|_| ());
                 assert_eq!(timeout.start(after), Ok(Started::Idle));
                 assert_eq!(timeout.cancel(), Cancel::Pending);
             })
         }),
-        contender(TOKIO, move || {
-            let inside = || runtime.enter();
-            sample(threads, after, inside, |after| once(pin!(tokio::time::sleep(after))))
-        }),
+        contender(TOKIO, move || on_workers(threads, after, tokio::time::sleep)),
         contender("async-io `Timer`", move || {
-            sample(threads, after, alone, |after| {
+            sample(threads, after, |after| {
                 let mut timer = async_io::Timer::after(after);
                 let cx = &mut Context::from_waker(Waker::noop());
                 assert!(Pin::new(&mut timer).poll(cx).is_pending());
@@ -119,17 +109,9 @@ fn once<F: Future>(future: Pin<&mut F>) {
     assert!(matches!(future.poll(cx), Poll::Pending));
 }
 
-/// Measures many operations inside one guard that `around` returns.
-fn sample<G>(
-    threads: usize,
-    after: &[Duration],
-    around: impl Fn() -> G + Sync,
-    operation: impl Fn(Duration) + Sync,
-) -> f64 {
-    let work = |lap: &Lap| {
-        let _around = around();
-        lap.time(|| after.iter().for_each(|after| operation(*after)))
-    };
+/// Measures an operation for each duration, on each thread.
+fn sample(threads: usize, after: &[Duration], operation: impl Fn(Duration) + Sync) -> f64 {
+    let work = |lap: &Lap| lap.time(|| after.iter().for_each(|after| operation(*after)));
     let ns = at_once(&vec![&work as Work<'_>; threads]);
     ns / (threads * after.len()) as f64
 }

@@ -11,7 +11,7 @@ use crate::peers::queues::Locked;
 use crate::peers::{Shared, Table as _, local, timeout, tokio_sleep};
 use crate::random::Random;
 use crate::report::Table;
-use crate::sample::Contender;
+use crate::sample::{Contender, of_tokio, wall_ns};
 use conformance_peers::heaps::{LazyHeap, Tree};
 use rtrb::RingBuffer;
 use std::sync::{Barrier, Mutex};
@@ -20,13 +20,14 @@ use std::time::{Duration, Instant};
 const RING: usize = 1024;
 
 pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
-    let about = "Each thread on a CPU of its own; wall time over all pairs of both.";
+    let about = "Each thread on a CPU of its own, if there are enough; wall time over all pairs.";
     let table = Table::new("W4", "two threads arm + cancel their own timers", about);
     run(table, effort, choice, foreign::OWN, |after| {
         vec![
             contender("**LocalTimers**, one for each thread", || local_each(after)),
             own::<timeout::Anywhere>(timeout::FROM_NOW_NAME, after),
-            own::<tokio_sleep::TwoWorkers>("tokio `Sleep`, 2 workers", after),
+            on_workers(of_tokio!("tokio `Sleep`, 2 workers"), 2, after),
+            on_workers(of_tokio!("tokio `Sleep`, 4 workers"), 4, after),
             own::<Locked<LazyHeap>>("std BinaryHeap in a mutex", after),
             own::<Locked<Tree>>("std BTreeMap in a mutex", after),
         ]
@@ -92,6 +93,13 @@ fn own<'a, S: Shared>(name: &'static str, after: &'a [Duration]) -> Contender<'a
     })
 }
 
+/// tokio's sleeps are made, polled once and dropped by tasks.
+fn on_workers<'a>(name: &'static str, workers: usize, after: &'a [Duration]) -> Contender<'a> {
+    let now = tokio::time::Instant::now();
+    let sleep = move |after| tokio::time::sleep_until(now + after);
+    contender(name, move || tokio_sleep::on_workers(workers, after, sleep))
+}
+
 fn local_each(after: &[Duration]) -> f64 {
     let work = |lap: &Lap| {
         let mut table = local::Local::<{ local::PLAIN }>::default();
@@ -118,7 +126,7 @@ pub(super) type Work<'a> = &'a (dyn Fn(&Lap) -> (Instant, Instant) + Sync);
 /// Runs each piece of work on a thread and CPU of its own. Returns the wall time of all, in ns.
 pub(super) fn at_once(work: &[Work<'_>]) -> f64 {
     let lap = &Lap(Barrier::new(work.len()));
-    let laps: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+    let laps = std::thread::scope(|scope| {
         let threads = work.iter().enumerate().map(|(nth, work)| {
             scope.spawn(move || {
                 affinity::pin(nth);
@@ -128,9 +136,7 @@ pub(super) fn at_once(work: &[Work<'_>]) -> f64 {
         let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|thread| thread.join().expect("its assertions hold")).collect()
     });
-    let began = laps.iter().map(|(began, _)| began).min();
-    let ended = laps.iter().map(|(_, ended)| ended).max();
-    ended.zip(began).map_or(0.0, |(ended, began)| (*ended - *began).as_nanos() as f64)
+    wall_ns(laps)
 }
 
 fn crossing<'a, S: Shared>(name: &'static str, after: &'a [Duration]) -> Contender<'a> {

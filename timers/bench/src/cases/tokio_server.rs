@@ -4,7 +4,7 @@ use super::Choice;
 use super::idle::{Server, run_servers};
 use crate::effort::Effort;
 use crate::report::{Column, Table};
-use crate::sample::in_turn_unpinned;
+use crate::sample::{in_turn_unpinned, of_tokio};
 use crate::web::guards::{DEFAULT, InRuntime, Scene, Tokio};
 use crate::web::trial::{Outcome, Trial, lateness_when_idle, switches_when_idle, try_out};
 
@@ -21,7 +21,7 @@ const LATE_COLUMNS: &[Column<[f64; 2]>] =
     &[("late, p50", "us", |late| late[0]), ("late, p99", "us", |late| late[1])];
 
 const OURS: &str = "**tickless**";
-const THEIRS: &str = "tokio";
+const THEIRS: &str = of_tokio!("tokio");
 
 const CONNECTIONS: usize = 64;
 
@@ -69,19 +69,21 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let mut tables: Vec<Table> = SCENES.into_iter().map(of_scene).collect();
     let about = "64 connections without requests, and a task that ticks every 100 ms.";
     let mut table = Table::new("W12", "an idle server", about);
-    let idle: Vec<Idle<f64>> = vec![
+    let mut idle: Vec<Idle<f64>> = vec![
         (THEIRS, switches_when_idle::<Tokio>),
         (OURS, switches_when_idle::<InRuntime<DEFAULT>>),
     ];
+    idle.retain(|(name, _)| choice.wants(name));
     let rows = in_turn_unpinned(idle, repetitions, |_, switches| switches(&trial(Scene::Guarded)));
     table.put_all(IDLE_COLUMNS, &rows);
     tables.push(table);
     let about = "One task, which sleeps for 250 us each time. The default slack is 16 us.";
     let mut table = Table::new("W12", "late sleeps of an idle server", about);
-    let late: Vec<Idle<[f64; 2]>> = vec![
+    let mut late: Vec<Idle<[f64; 2]>> = vec![
         (THEIRS, lateness_when_idle::<Tokio>),
         (OURS, lateness_when_idle::<InRuntime<DEFAULT>>),
     ];
+    late.retain(|(name, _)| choice.wants(name));
     let rows = in_turn_unpinned(late, repetitions, |_, late| late(&trial(Scene::Sleeps)));
     table.put_all(LATE_COLUMNS, &rows);
     tables.push(table);

@@ -4,10 +4,9 @@
 //! A child returns the number of its timers that are pending or have fired, and the sum of its
 //! deadlines. Both must equal those of the case here, which shows that the work was the same.
 
+use crate::child::Running;
 use crate::random::Random;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// The work of a case, as the children name it.
@@ -106,51 +105,16 @@ pub struct Answer {
     pub sum: u64,
 }
 
-struct Running {
-    child: Child,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn start(program: &Path, arguments: &[String]) -> Running {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-        let stdout = child.stdout.take().expect("it is piped");
-        let mut running = Running { child, answers: BufReader::new(stdout) };
-        assert_eq!(running.line(), "ready", "{} starts", program.display());
-        running
-    }
-
-    fn sample(&mut self) -> Answer {
-        let stdin = self.child.stdin.as_mut().expect("it is piped");
-        stdin.write_all(b"go\n").expect("the child reads");
-        let line = self.line();
-        let mut words = line.split(' ');
-        let mut word = || words.next().unwrap_or_default();
-        let answer = (word().parse().ok(), word().parse().ok(), word().parse().ok());
-        let (Some(ns), Some(count), Some(sum)) = answer else {
-            panic!("not an answer: {line:?}");
-        };
-        Answer { ns, count, sum }
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).expect("the child writes text");
-        line.trim_end().to_string()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // A child ends at the end of its input.
-        drop(self.child.stdin.take());
-        let _ = self.child.wait();
-    }
+/// Takes a sample of a child.
+fn sample(running: &mut Running) -> Answer {
+    let line = running.ask();
+    let mut words = line.split(' ');
+    let mut word = || words.next().unwrap_or_default();
+    let answer = (word().parse().ok(), word().parse().ok(), word().parse().ok());
+    let (Some(ns), Some(count), Some(sum)) = answer else {
+        panic!("not an answer: {line:?}");
+    };
+    Answer { ns, count, sum }
 }
 
 pub fn sum(after: impl Iterator<Item = Duration>) -> u64 {
@@ -166,7 +130,7 @@ pub fn lazily(
 ) -> impl FnMut() -> Answer {
     let arguments = [kind.to_string(), pending.to_string(), operations.to_string()];
     let mut running = None;
-    move || running.get_or_insert_with(|| Running::start(&program, &arguments)).sample()
+    move || sample(running.get_or_insert_with(|| Running::start(&program, &arguments)))
 }
 
 pub fn within_a_second(count: usize) -> Vec<Duration> {

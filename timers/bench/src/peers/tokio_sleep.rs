@@ -1,21 +1,83 @@
 //! tokio's `Sleep`: a wheel behind one mutex per runtime, and wakers instead of callbacks.
 //!
 //! The runtimes here have time but no I/O, so waking a driver is no system call: the cheapest form.
+//!
+//! With `enable_alt_timer` each worker has a wheel of its own, into which it puts timers, and from
+//! which it removes those that were dropped, only between two tasks. So the work is done by tasks
+//! there, which yield after each [`BETWEEN_YIELDS`] operations.
 
 use super::{CAUGHT_UP, Expire, Shared, Sleeper, Table, sleep_again_and_again};
+use crate::affinity;
 use crate::latency::{Latencies, measured};
-use crate::sample::Stopwatch;
+use crate::sample::{IS_TWIN, Stopwatch, of_tokio, wall_ns};
 use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::{unconstrained, yield_now};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// A current-thread runtime, in which no thread blocks while it is measured.
-pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(conformance_peers::tasks::runtime);
+/// A current-thread runtime, in which no thread blocks while it is measured; or one worker in the
+/// other build.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| match IS_TWIN {
+    true => multi_thread(1).build().expect("one thread"),
+    false => conformance_peers::tasks::runtime(),
+});
+
+pub const NAME: &str = of_tokio!("tokio `Sleep`, one thread");
+
+/// The most operations of a task between two looks of its worker at its timers.
+const BETWEEN_YIELDS: usize = 64;
+
+/// Returns a multi-thread runtime with time; in the other build, with the alternative timers.
+pub fn multi_thread(workers: usize) -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(workers).enable_time();
+    #[cfg(tokio_unstable)]
+    builder.enable_alt_timer();
+    builder
+}
+
+/// Runs a future in [`RUNTIME`]: on the calling thread, or on the only worker.
+fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+    let future = unconstrained(future);
+    match IS_TWIN {
+        true => RUNTIME.block_on(RUNTIME.spawn(future)).expect("its assertions hold"),
+        false => RUNTIME.block_on(future),
+    }
+}
+
+/// Makes a sleep for each duration, polls it once and drops it, in a task on each of the workers,
+/// which have a CPU of their own as long as there are enough.
+/// Returns the wall time of an operation of all tasks, in ns.
+pub fn on_workers(
+    workers: usize,
+    after: &[Duration],
+    sleep: impl Fn(Duration) -> Sleep + Copy + Send + Sync + 'static,
+) -> f64 {
+    let nth = AtomicUsize::new(0);
+    let pin = move || affinity::pin(nth.fetch_add(1, Ordering::Relaxed));
+    let runtime = multi_thread(workers).on_thread_start(pin).build().expect("a runtime starts");
+    let (after, begin) = (Arc::<[Duration]>::from(after), Arc::new(Barrier::new(workers)));
+    let task = |_| {
+        let (after, begin) = (Arc::clone(&after), Arc::clone(&begin));
+        runtime.spawn(unconstrained(async move {
+            begin.wait();
+            let began = std::time::Instant::now();
+            for some in after.chunks(BETWEEN_YIELDS) {
+                some.iter().for_each(|&after| register(pin!(sleep(after))));
+                yield_now().await;
+            }
+            (began, std::time::Instant::now())
+        }))
+    };
+    let tasks: Vec<_> = (0..workers).map(task).collect();
+    let laps = tasks.into_iter().map(|task| runtime.block_on(task).expect("no panic"));
+    wall_ns(laps.collect()) / (workers * after.len()) as f64
+}
 
 /// The 112 bytes of the `Sleep` itself are on the heap.
 pub type Handle = Pin<Box<Sleep>>;
@@ -29,6 +91,25 @@ pub struct Sleeps<const READS_CLOCK: bool> {
 impl<const READS_CLOCK: bool> Sleeps<READS_CLOCK> {
     fn now(&self) -> Instant {
         if READS_CLOCK { Instant::now() } else { self.begun }
+    }
+
+    fn each<T: Copy + Send + Sync + 'static>(
+        &mut self,
+        all: &[T],
+        operation: impl Fn(&mut Self, T) + Send + 'static,
+    ) {
+        if !IS_TWIN {
+            let _entered = RUNTIME.enter();
+            return all.iter().for_each(|&one| operation(self, one));
+        }
+        let (mut this, all) = (std::mem::take(self), all.to_vec());
+        *self = run(async move {
+            for some in all.chunks(BETWEEN_YIELDS) {
+                some.iter().for_each(|&one| operation(&mut this, one));
+                yield_now().await;
+            }
+            this
+        });
     }
 }
 
@@ -44,13 +125,18 @@ impl<const READS_CLOCK: bool> Default for Sleeps<READS_CLOCK> {
 }
 
 impl<const READS_CLOCK: bool> Table for Sleeps<READS_CLOCK> {
-    fn runtime(&self) -> Option<tokio::runtime::Handle> {
-        Some(RUNTIME.handle().clone())
+    fn add_all(&mut self, after: &[Duration]) {
+        self.each(after, Self::add);
+        // The driver processes the new timers, as it does between two tasks.
+        run(async { sleep(Duration::from_millis(1)).await });
     }
 
-    fn settle(&mut self) {
-        // The driver processes the new timers, as it does between two tasks.
-        RUNTIME.block_on(async { sleep(Duration::from_millis(1)).await });
+    fn pairs(&mut self, after: &[Duration]) {
+        self.each(after, Self::pair);
+    }
+
+    fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
+        self.each(plan, |this, (timer, after)| this.push_out(timer as usize, after));
     }
 
     fn add(&mut self, after: Duration) {
@@ -85,8 +171,8 @@ impl Shared for TwoWorkers {
     type Timer = Pin<Box<Option<Sleep>>>;
 
     fn new() -> TwoWorkers {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build();
-        TwoWorkers { runtime: runtime.expect("two threads"), now: Instant::now() }
+        let runtime = multi_thread(2).build().expect("two threads");
+        TwoWorkers { runtime, now: Instant::now() }
     }
 
     fn around<R>(&self, f: impl FnOnce() -> R) -> R {
@@ -110,8 +196,7 @@ impl Shared for TwoWorkers {
     }
 }
 
-pub const EXPIRE: Expire =
-    Expire { name: "tokio `Sleep`, current thread", how: CAUGHT_UP, run: expire };
+pub const EXPIRE: Expire = Expire { name: NAME, how: CAUGHT_UP, run: expire };
 
 #[derive(Default)]
 pub struct Count(pub AtomicU64);
@@ -127,32 +212,31 @@ impl Wake for Count {
 }
 
 fn expire(after: &[Duration]) -> (u64, Duration) {
-    let entered = RUNTIME.enter();
-    let count = Arc::new(Count::default());
-    let waker = Waker::from(Arc::clone(&count));
-    let base = Instant::now() + Duration::from_millis(2);
-    let arm = |&after| {
-        let mut sleep = Box::pin(sleep_until(base + after));
-        assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
-        sleep
-    };
-    let sleeps: Vec<Pin<Box<Sleep>>> = after.iter().map(arm).collect();
-    std::thread::sleep(
-        (base + Duration::from_millis(1010)).saturating_duration_since(Instant::now()),
-    );
-    drop(entered);
-    let watch = Stopwatch::start();
-    RUNTIME.block_on(async { sleep(Duration::from_millis(1)).await });
-    let took = watch.elapsed();
-    drop(sleeps);
-    (count.0.load(Ordering::Relaxed), took)
+    let after = after.to_vec();
+    run(async move {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let base = Instant::now() + Duration::from_millis(2);
+        let arm = |&after| {
+            let mut sleep = Box::pin(sleep_until(base + after));
+            assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
+            sleep
+        };
+        let sleeps: Vec<Pin<Box<Sleep>>> = after.iter().map(arm).collect();
+        let last = base + Duration::from_millis(1010);
+        std::thread::sleep(last.saturating_duration_since(Instant::now()));
+        let watch = Stopwatch::start();
+        sleep(Duration::from_millis(1)).await;
+        let took = watch.elapsed();
+        drop(sleeps);
+        (count.0.load(Ordering::Relaxed), took)
+    })
 }
 
-pub const SLEEPER: Sleeper = ("tokio `sleep_until`, 1 worker", run_sleepers);
+pub const SLEEPER: Sleeper = (of_tokio!("tokio `sleep_until`, 1 worker"), run_sleepers);
 
 fn run_sleepers(count: usize, run: Duration) -> Latencies {
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build();
-    let runtime = runtime.expect("one thread");
+    let runtime = multi_thread(1).build().expect("one thread");
     let latencies = measured(run, |recorder| {
         for nth in 0..count {
             let recorder = Arc::clone(recorder);

@@ -72,7 +72,7 @@ impl Clients {
         self.listen(Instant::now() + run / 4)?;
         self.latencies_ns.clear();
         begin.wait();
-        let (wall, cpu) = (Instant::now(), Stopwatch::start());
+        let (wall, cpu) = (Instant::now(), Stopwatch::of_thread());
         self.listen(wall + run)?;
         let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
         end.wait();

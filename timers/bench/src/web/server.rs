@@ -6,6 +6,7 @@
 
 use super::guards::{IDLE, Scene, Time};
 use crate::affinity::{self, Half};
+use crate::peers::tokio_sleep::multi_thread;
 use rustix::net;
 use std::future::poll_fn;
 use std::io;
@@ -14,7 +15,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 pub const REQUEST: &[u8] = b"GET /hello HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\n\
                              Accept: text/plain\r\nConnection: keep-alive\r\n\r\n";
@@ -33,9 +34,7 @@ impl Server {
     pub fn start<T: Time>(scene: Scene) -> io::Result<Server> {
         let workers = (affinity::remember() / 2).max(2);
         let settle = || affinity::keep_to_half(Half::First);
-        let mut builder = Builder::new_multi_thread();
-        let builder = builder.worker_threads(workers).on_thread_start(settle).enable_all();
-        let runtime = builder.build()?;
+        let runtime = multi_thread(workers).on_thread_start(settle).enable_all().build()?;
         let listener = listen()?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
