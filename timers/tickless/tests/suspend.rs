@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tickless::bandwidth::AcquireError;
 use tickless::clock::ClockSource;
 use tickless::{Timers, future};
 
@@ -181,29 +180,6 @@ fn a_new_sleep_is_not_late() {
         }
         in_time(begun.elapsed(), MS * 200);
     }
-}
-
-/// Goal: what is built on timers goes through the same clock: no permits for the suspended time, no
-/// tick early or late.
-#[test]
-fn limiters_and_periodic_timers_do_not_count_it() {
-    let _turn = trapped();
-    let Some(timers) = start() else { return };
-    let limiter = timers.limiter(1, MS * 600).start().unwrap();
-    let keyed = timers.limiter(1, MS * 600).keyed::<u8>().unwrap();
-    let (fired, on_fired) = report();
-    let ticks = timers.periodic(move |_| on_fired());
-    let begun = Instant::now();
-    ticks.start(MS * 400).unwrap();
-    limiter.try_acquire(1).unwrap_or(());
-    keyed.try_acquire(&7, 1).unwrap();
-    suspend();
-    assert!(limiter.retry_after(1).unwrap() <= MS * 600);
-    assert_eq!(keyed.try_acquire(&7, 1), Err(AcquireError::Empty));
-    expect(&fired, begun, MS * 400);
-    suspend();
-    expect(&fired, begun, MS * 800);
-    keyed.try_acquire(&7, 1).expect("a period has passed");
 }
 
 /// Goal: the loop of a program that embeds a base waits for the right time; nothing is early.

@@ -1,8 +1,10 @@
 //! Timers in memory that the test owns: a first arming, and a callback that frees its own timer.
 
 use crate::support::scene::{START, Scene};
-use crate::support::{TestPlatform, WatchedWord};
+use crate::support::{Moment, TestPlatform, Watch, WatchedWord, go_to};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
+use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Family, Options, Settings, Started};
@@ -84,4 +86,36 @@ fn frees_itself<L: Family<TestPlatform>>() {
 fn a_callback_may_free_its_own_timer() {
     frees_itself::<WheelLink<WatchedWord>>();
     frees_itself::<QueueLink>();
+}
+
+/// Goal: a coarse timer at the address of a freed one, whose callback still runs on a base without
+/// lists, is armed there all the same, and finds lists. Method: the arming thread changes its CPU
+/// when it has written the first state of the timer.
+#[test]
+fn a_coarse_timer_in_reused_memory_finds_lists() {
+    let bases = Scene::new(Settings::default(), 2).bases;
+    let place = NonNull::from(Box::leak(Box::new(MaybeUninit::<[u64; 32]>::uninit())));
+    let (old, new) = (place.cast::<Timer<_, QueueLink>>(), place.cast::<Timer<_, WheelLink<_>>>());
+    // SAFETY: `place` is large enough, and nothing else uses it.
+    unsafe { old.write(Timer::new(0)) };
+    let due = Window::new(Ns::ZERO, Ns::ZERO);
+    assert!(bases.start(timer_at(old), due, START, Options::default()).is_ok());
+    bases.expire(CpuId(0), |_| {
+        assert_eq!(bases.shutdown(timer_at(old)), Cancel::Running);
+        let moves = |moment| matches!(moment, Moment::Wrote(_)).then(|| go_to(CpuId(1)));
+        let _moves = Watch::with(Rc::new(move |moment| _ = moves(moment)));
+        // SAFETY: the old timer was shut down. The new one is cancelled before it is freed.
+        unsafe {
+            new.write(Timer::new(1));
+            bases.start_new(NewTimer::new(new), Window::at(START.after(Ns::from_secs(1))), START);
+        }
+        assert_eq!([0, 1].map(|cpu| bases.view(CpuId(cpu)).unwrap().coarse), [1, 0]);
+        assert_eq!([0, 1].map(|cpu| bases.check(CpuId(cpu))), [Ok(()); 2]);
+        CallbackResult::Done
+    });
+    go_to(CpuId(0));
+    assert_eq!(bases.cancel(timer_at(new)), Cancel::Pending);
+    assert_eq!(bases.check(CpuId(0)), Ok(()));
+    // SAFETY: leaked above, and idle.
+    drop(unsafe { Box::from_raw(place.as_ptr()) });
 }

@@ -112,6 +112,11 @@ pub fn on<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Moves this thread to another CPU.
+pub fn go_to(cpu: CpuId) {
+    HERE.set(cpu.0);
+}
+
 /// Returns how many words this thread has read.
 pub fn loads() -> u64 {
     LOADS.get()
