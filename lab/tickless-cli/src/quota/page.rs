@@ -68,8 +68,8 @@ fn curve(
             Some(line) => line.points.push(point),
             None => {
                 let sides = [Side::After, Side::Before, Side::Beside];
-                let side = sides[lines.len() % sides.len()];
-                lines.push(Series::new(name, side, vec![point]));
+                let (side, pattern) = (sides[lines.len() % 3], lines.len() / 3);
+                lines.push(Series { pattern, ..Series::new(name, side, vec![point]) });
             }
         }
     }

@@ -66,7 +66,7 @@ fn timeline(report: &Report) -> String {
         let _ = write!(
             svg,
             "<rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{height}\" \
-             fill=\"#4a8\" opacity=\"0.5\"><title>{:.3} s to {:.3} s</title></rect>",
+             fill=\"var(--after)\" opacity=\"0.5\"><title>{:.3} s to {:.3} s</title></rect>",
             span.begin_s, span.end_s
         );
     }

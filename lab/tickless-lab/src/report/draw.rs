@@ -37,13 +37,13 @@ pub fn groups<'a>(
 /// Draws plots of one kind on one pair of axes. Returns the picture as SVG.
 pub fn draw(parts: &[Part<'_>]) -> String {
     let Some((_, first)) = parts.first() else { return String::new() };
-    let (height, content) = match &first.shape {
+    let (extent, content) = match &first.shape {
         Shape::Curve { .. } => curve::draw(parts),
         Shape::Bars { .. } => blocks::bars(parts),
         Shape::Histogram { .. } => blocks::histogram(parts),
         Shape::Strip { .. } => blocks::strip(parts),
     };
-    canvas::picture(height, &first.title, &content)
+    canvas::picture(extent, &first.title, &content)
 }
 
 #[cfg(test)]

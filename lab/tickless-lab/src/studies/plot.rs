@@ -66,6 +66,9 @@ pub enum Side {
 pub struct Series {
     pub name: String,
     pub side: Side,
+    /// Tells lines of one colour apart.
+    #[serde(skip)]
+    pub pattern: usize,
     /// The results as pairs of x and y, by increasing x.
     pub points: Vec<[f64; 2]>,
     /// The published figures, from other machines.
@@ -154,7 +157,7 @@ impl Axis {
 
 impl Series {
     pub fn new(name: impl Into<String>, side: Side, points: Vec<[f64; 2]>) -> Series {
-        Series { name: name.into(), side, points, published: Vec::new() }
+        Series { name: name.into(), side, pattern: 0, points, published: Vec::new() }
     }
 }
 

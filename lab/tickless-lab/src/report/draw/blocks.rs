@@ -15,7 +15,7 @@ const RIGHT: i32 = WIDTH - 14;
 
 /// Draws horizontal bars: those of the simulated study, and below them those of the live study,
 /// which was measured on this machine.
-pub fn bars(parts: &[Part<'_>]) -> (i32, Markup) {
+pub fn bars(parts: &[Part<'_>]) -> ((i32, i32), Markup) {
     const ROW: i32 = 26;
     const VALUE: i32 = 62;
     let rows: Vec<(World, &Bar, &str)> = parts
@@ -41,12 +41,12 @@ pub fn bars(parts: &[Part<'_>]) -> (i32, Markup) {
         (line([(LEFT, Legend::HEIGHT), (LEFT, below)], INK))
         (text(unit, (LEFT, below + 14), Anchor::Left))
     };
-    (below + 26, content)
+    ((0, below + 26), content)
 }
 
 /// Draws a legend of where the figures of each part come from.
 fn legend(parts: &[Part<'_>]) -> Markup {
-    Legend::new([].into_iter(), parts.iter().map(|(world, _)| *world).collect()).draw(LEFT)
+    Legend::new([].into_iter(), parts.iter().map(|(world, _)| *world).collect()).draw(LEFT).1
 }
 
 /// Returns the middles of rows of this height.
@@ -64,14 +64,14 @@ fn name(world: World, name: &str, side: Side, middle: i32) -> Markup {
 
 /// Draws a histogram with vertical bars. Each bin has one bar for each variant, side by side. A bar
 /// shows which percentage of its variant's total is in the bin.
-pub fn histogram(parts: &[Part<'_>]) -> (i32, Markup) {
+pub fn histogram(parts: &[Part<'_>]) -> ((i32, i32), Markup) {
     const HEIGHT: i32 = 280;
     const BELOW: i32 = HEIGHT - 48;
     const SIDE: i32 = 62;
-    let Some((world, plot)) = parts.last() else { return (0, html! {}) };
-    let Shape::Histogram { unit, ends, ways } = &plot.shape else { return (0, html! {}) };
-    let names = ways.iter().map(|way| (way.name.clone(), way.side));
-    let legend = Legend::new(names, vec![*world]);
+    let Some((world, plot)) = parts.last() else { return ((0, 0), html! {}) };
+    let Shape::Histogram { unit, ends, ways } = &plot.shape else { return ((0, 0), html! {}) };
+    let names = ways.iter().map(|way| (way.name.clone(), way.side, 0));
+    let (top, legend) = Legend::new(names, vec![*world]).draw(SIDE);
     let is_used = |&bin: &usize| ways.iter().any(|way| way.counts.get(bin) > Some(&0));
     let used: Vec<usize> = (0..=ends.len()).filter(is_used).collect();
     let (first, last) = (used.first().copied().unwrap_or(0), used.last().copied().unwrap_or(0));
@@ -86,7 +86,7 @@ pub fn histogram(parts: &[Part<'_>]) -> (i32, Markup) {
         block([(left, top), (left + each - 1, BELOW)], colour(side), 1.0)
     };
     let content = html! {
-        (legend.draw(SIDE))
+        (legend)
         @for percent in multiples(most, 7) {
             (line([(SIDE, y(percent)), (RIGHT, y(percent))], FAINT))
             (text(&figure(percent), (SIDE - 8, y(percent)), Anchor::Right))
@@ -103,7 +103,7 @@ pub fn histogram(parts: &[Part<'_>]) -> (i32, Markup) {
         (text(&below, ((SIDE + RIGHT) / 2, BELOW + 34), Anchor::Middle))
         (text("%", (SIDE - 44, Legend::HEIGHT + 8), Anchor::Left))
     };
-    (HEIGHT, content)
+    ((top, HEIGHT), content)
 }
 
 fn shares(way: &Counts) -> Vec<f64> {
@@ -121,10 +121,10 @@ fn tick(us: f64) -> String {
 
 /// Draws a row for each group of tasks. The row shows one period from left to right, and is darker
 /// at times when the group runs in more periods. A line marks the refill of the group's CPU quota.
-pub fn strip(parts: &[Part<'_>]) -> (i32, Markup) {
+pub fn strip(parts: &[Part<'_>]) -> ((i32, i32), Markup) {
     const ROW: i32 = 24;
-    let Some((_, plot)) = parts.first() else { return (0, html! {}) };
-    let Shape::Strip { period_ms, .. } = &plot.shape else { return (0, html! {}) };
+    let Some((_, plot)) = parts.first() else { return ((0, 0), html! {}) };
+    let Shape::Strip { period_ms, .. } = &plot.shape else { return ((0, 0), html! {}) };
     let of = |&(world, plot): &Part<'_>| match &plot.shape {
         Shape::Strip { lanes, .. } => lanes.iter().map(|lane| (world, lane.clone())).collect(),
         _ => Vec::new(),
@@ -151,5 +151,5 @@ pub fn strip(parts: &[Part<'_>]) -> (i32, Markup) {
         }
         (text(label, ((LEFT + RIGHT) / 2, below + 34), Anchor::Middle))
     };
-    (below + 46, content)
+    ((0, below + 46), content)
 }

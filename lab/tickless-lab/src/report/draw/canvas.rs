@@ -8,10 +8,11 @@ use maud::{Markup, html};
 pub const WIDTH: i32 = 560;
 const LETTER: i32 = 7;
 
-/// Returns a picture. The page that contains it sets its size. Screen readers read its title out.
-pub fn picture(height: i32, title: &str, content: &Markup) -> String {
+/// Returns a picture, from the line `top` down. The page that contains it sets its size. Screen
+/// readers read its title out.
+pub fn picture((top, below): (i32, i32), title: &str, content: &Markup) -> String {
     let svg = html! {
-        svg role="img" aria-label=(title) viewBox={ "0 0 " (WIDTH) " " (height) }
+        svg role="img" aria-label=(title) viewBox={ "0 " (top) " " (WIDTH) " " (below - top) }
             font-family="sans-serif" font-size="12" fill=(INK) { (content) }
     };
     svg.into_string()
@@ -59,43 +60,62 @@ pub fn diamond((x, y): (i32, i32), colour: &str) -> Markup {
     html! { path d=(path) fill="none" stroke=(colour) stroke-width="2" {} }
 }
 
+/// The patterns of lines that share a colour: [`Series::pattern`](crate::studies::plot::Series).
+pub const PATTERNS: [Option<&str>; 3] = [None, Some("2 3"), Some("9 3 2 3")];
+
 #[derive(Default)]
 pub struct Legend {
-    ways: Vec<(String, Side)>,
+    /// The name of each variant, its colour, and the pattern of its line.
+    ways: Vec<(String, Side, usize)>,
     pub worlds: Vec<World>,
     pub has_published: bool,
 }
 
 impl Legend {
     /// Makes a legend of the lines' names, each once, and of the kinds of results: simulated, live.
-    pub fn new(ways: impl Iterator<Item = (String, Side)>, worlds: Vec<World>) -> Legend {
+    pub fn new(ways: impl Iterator<Item = (String, Side, usize)>, worlds: Vec<World>) -> Legend {
         let mut legend = Legend { worlds, ..Legend::default() };
-        for (name, side) in ways {
-            if !legend.ways.iter().any(|(known, _)| *known == name) {
-                legend.ways.push((name, side));
+        for (name, side, pattern) in ways {
+            if !legend.ways.iter().any(|(known, ..)| *known == name) {
+                legend.ways.push((name, side, pattern));
             }
         }
         legend
     }
 
+    /// The height of the last row. Other rows are above it.
     pub const HEIGHT: i32 = 30;
 
-    pub fn draw(&self, from: i32) -> Markup {
-        const Y: i32 = 14;
-        let mut x = from;
+    /// Draws the legend from this x coordinate on, in as many rows as it takes. Returns the y
+    /// coordinate at which it begins: 0, or less with several rows.
+    pub fn draw(&self, from: i32) -> (i32, Markup) {
+        const ROW: i32 = 18;
+        let (mut x, mut y) = (from, 14);
         let mut entries = Vec::new();
-        let mut add = |name: &str, symbol: &dyn Fn(i32) -> Markup| {
-            entries.push(html! { (symbol(x + 6)) (text(name, (x + 18, Y), Anchor::Left)) });
-            x += 36 + LETTER * name.chars().count() as i32;
+        let mut add = |name: &str, symbol: &dyn Fn((i32, i32)) -> Markup| {
+            let width = 36 + LETTER * name.chars().count() as i32;
+            if x > from && x + width > WIDTH {
+                (x, y) = (from, y + ROW);
+            }
+            entries.push(html! { (symbol((x + 6, y))) (text(name, (x + 18, y), Anchor::Left)) });
+            x += width;
         };
-        for &(ref name, side) in &self.ways {
-            add(name, &|x| block([(x - 6, Y - 5), (x + 6, Y + 5)], colour(side), 1.0));
+        for &(ref name, side, pattern) in &self.ways {
+            add(name, &|(x, y)| match PATTERNS[pattern % PATTERNS.len()] {
+                None => block([(x - 6, y - 5), (x + 6, y + 5)], colour(side), 1.0),
+                dashes => html! {
+                    polyline points={ (x - 8) "," (y) " " (x + 8) "," (y) } fill="none"
+                        stroke=(colour(side)) stroke-width="3" stroke-dasharray=[dashes] {}
+                },
+            });
         }
-        self.worlds.iter().for_each(|&world| add(world.label(), &|x| mark(world, (x, Y), INK)));
+        self.worlds.iter().for_each(|&world| add(world.label(), &|at| mark(world, at, INK)));
         if self.has_published {
-            add("published", &|x| diamond((x, Y), INK));
+            add("published", &|at| diamond(at, INK));
         }
-        html! { @for entry in entries { (entry) } }
+        let top = 14 - y;
+        let up = format!("translate(0 {top})");
+        (top, html! { g transform=(up) { @for entry in entries { (entry) } } })
     }
 }
 

@@ -1,7 +1,9 @@
 //! Draws lines over a numeric axis.
 
 use super::Part;
-use super::canvas::{Anchor, FAINT, INK, Legend, WIDTH, colour, diamond, line, mark, text};
+use super::canvas::{
+    Anchor, FAINT, INK, Legend, PATTERNS, WIDTH, colour, diamond, line, mark, text,
+};
 use crate::studies::World;
 use crate::studies::plot::{Scale, Series, Shape};
 use crate::text::figure;
@@ -14,20 +16,21 @@ const RIGHT: i32 = WIDTH - 14;
 const BELOW: i32 = HEIGHT - 48;
 
 /// Draws the lines of the simulated and the live plot on one pair of axes.
-pub fn draw(parts: &[Part<'_>]) -> (i32, Markup) {
+pub fn draw(parts: &[Part<'_>]) -> ((i32, i32), Markup) {
     let curves: Vec<(World, &Series)> =
         parts.iter().flat_map(|&(world, plot)| lines(world, &plot.shape)).collect();
     let Some(Shape::Curve { x, y, .. }) = parts.first().map(|(_, plot)| &plot.shape) else {
-        return (0, html! {});
+        return ((0, 0), html! {});
     };
-    let ways = curves.iter().map(|(_, line)| (line.name.clone(), line.side));
+    let ways = curves.iter().map(|(_, line)| (line.name.clone(), line.side, line.pattern));
     let mut legend = Legend::new(ways, parts.iter().map(|(world, _)| *world).collect());
     legend.has_published = curves.iter().any(|(_, line)| !line.published.is_empty());
     let range = |axis: usize, scale| extent(&curves, axis, scale);
     let xs = Axis { scale: x.scale, range: range(0, x.scale), pixels: [LEFT, RIGHT] };
     let ys = Axis { scale: y.scale, range: range(1, y.scale), pixels: [BELOW, Legend::HEIGHT] };
+    let (top, legend) = legend.draw(LEFT);
     let content = html! {
-        (legend.draw(LEFT))
+        (legend)
         @for (x, label) in xs.ticks(9) {
             (line([(x, Legend::HEIGHT), (x, BELOW)], FAINT))
             (text(&label, (x, BELOW + 14), Anchor::Middle))
@@ -44,7 +47,7 @@ pub fn draw(parts: &[Part<'_>]) -> (i32, Markup) {
         }
         @for (world, line) in &curves { (of_line(*world, line, &xs, &ys)) }
     };
-    (HEIGHT, content)
+    ((top, HEIGHT), content)
 }
 
 fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Series)> {
@@ -61,7 +64,8 @@ fn of_line(world: World, line: &Series, xs: &Axis, ys: &Axis) -> Markup {
     let place = |point: &[f64; 2]| (xs.place(point[0]), ys.place(point[1]));
     let points: Vec<_> = line.points.iter().filter(is_there).map(place).collect();
     let path: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
-    let dashes = (world == World::Live).then_some("6 4");
+    let pattern = PATTERNS[line.pattern % PATTERNS.len()];
+    let dashes = if world == World::Live { Some("6 4") } else { pattern };
     let colour = colour(line.side);
     html! {
         polyline points=(path.join(" ")) fill="none" stroke=(colour) stroke-width="2"
