@@ -12,6 +12,7 @@ use crate::tree::Thread;
 use libc::{c_long, pid_t};
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 /// What data come from that no thread of the tree sends, with what a message calls it.
@@ -124,11 +125,13 @@ pub(crate) fn only_time_ends(inputs: Option<&Inputs>, thread: &mut Thread, call:
     if !waits || polls.iter().all(|poll| poll.revents == 0) {
         return waits;
     }
-    let fields = |of: &libc::pollfd| [of.fd as u32, u32::from(of.events.cast_unsigned())];
-    let cleared = polls.iter().flat_map(fields).flat_map(u32::to_ne_bytes);
-    memory::write(thread.tid, first, &cleared.collect::<Vec<u8>>())
+    let cleared = |of: &libc::pollfd| {
+        u64::from(of.events.cast_unsigned()) << 32 | u64::from(of.fd.cast_unsigned())
+    };
+    memory::write_words(thread.tid, first, &polls.iter().map(cleared).collect::<Vec<u64>>())
 }
 
+const EPOLLS: [c_long; 3] = [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
 const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_recvfrom, libc::SYS_recvmsg];
 
 /// Returns the descriptors for which a thread waits in read(2), poll(2), select(2), epoll_wait(2)
@@ -137,36 +140,34 @@ fn polls(tid: pid_t, &(number, _, args): &Call) -> Option<Vec<libc::pollfd>> {
     /// The maximum number of descriptors of one call that are looked at.
     const COUNT_MAX: u64 = 1_024;
     let [first, second, third, fourth, ..] = args;
-    let read = |length: u64, at| {
-        let mut bytes = vec![0; length as usize];
-        memory::read(tid, at, &mut bytes).then_some(bytes)
+    let read = |words: u64, at| {
+        let mut bytes = vec![0; 8 * words as usize];
+        let is_read = memory::read(tid, at, &mut bytes);
+        is_read.then(|| {
+            bytes.as_chunks().0.iter().map(|of| u64::from_ne_bytes(*of)).collect::<Vec<_>>()
+        })
     };
     let poll = |fd, events, revents| libc::pollfd { fd, events, revents };
     match number {
         libc::SYS_poll | libc::SYS_ppoll => {
-            let bytes = read(8 * second.min(COUNT_MAX), first)?;
-            let polls = bytes.chunks_exact(8).filter_map(|bytes| {
-                let [a, b, c, d, e, f, g, h] = *bytes else { return None };
-                let [events, found] = [[e, f], [g, h]].map(i16::from_ne_bytes);
-                Some(poll(i32::from_ne_bytes([a, b, c, d]), events, found))
-            });
-            Some(polls.collect())
+            let of = |word: u64| poll(word as i32, (word >> 32) as i16, (word >> 48) as i16);
+            Some(read(second.min(COUNT_MAX), first)?.into_iter().map(of).collect())
         }
         libc::SYS_select | libc::SYS_pselect6 => {
             let count = first.min(COUNT_MAX);
             let sets = [(second, libc::POLLIN), (third, libc::POLLOUT), (fourth, libc::POLLPRI)];
             let mut polls = Vec::new();
             for (at, events) in sets.into_iter().filter(|(at, _)| *at != 0) {
-                let set = read(count.div_ceil(64) * 8, at)?;
-                let fds = (0..count).filter(|fd| set[(fd / 8) as usize] >> (fd % 8) & 1 != 0);
+                let set = read(count.div_ceil(64), at)?;
+                let fds = (0..count).filter(|fd| set[(fd / 64) as usize] >> (fd % 64) & 1 != 0);
                 polls.extend(fds.map(|fd| poll(fd as i32, events, 0)));
             }
             Some(polls)
         }
-        libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
-            Some(vec![poll(first as i32, libc::POLLIN, 0)])
+        _ => {
+            let is_one = [&READS[..], &EPOLLS].concat().contains(&number);
+            is_one.then(|| vec![poll(first as i32, libc::POLLIN, 0)])
         }
-        _ => READS.contains(&number).then(|| vec![poll(first as i32, libc::POLLIN, 0)]),
     }
 }
 
@@ -179,15 +180,11 @@ fn input(
     file: &libc::statx,
 ) -> Option<&'static str> {
     let own = descriptors::id(file);
+    let terminal = || descriptors::is_terminal(file).then_some("a terminal");
     match number {
         _ if poll.events & libc::POLLIN == 0 => None,
-        libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
-            in_epoll(inputs, tid, poll.fd as u64, own, EPOLL_DEPTH)
-        }
-        _ => {
-            let terminal = || descriptors::is_terminal(file).then_some("a terminal");
-            inputs.get(&own).copied().or_else(terminal)
-        }
+        _ if EPOLLS.contains(&number) => in_epoll(inputs, tid, poll.fd as u64, own, EPOLL_DEPTH),
+        _ => inputs.get(&own).copied().or_else(terminal),
     }
 }
 
@@ -198,7 +195,10 @@ const EPOLL_DEPTH: u32 = 5;
 /// that is in it.
 fn in_epoll(inputs: &Inputs, tid: pid_t, fd: u64, own: FileId, depth: u32) -> Option<&'static str> {
     let depth = depth.checked_sub(1)?;
-    let info = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
+    // Two reads, not six: `fs::read_to_string` asks for the length, and begins with a few bytes.
+    let mut info = String::with_capacity(4096);
+    let file = File::open(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
+    file.take(1 << 24).read_to_string(&mut info).ok()?;
     info.lines().filter_map(|line| line.strip_prefix("tfd:")).find_map(|line| {
         let (fd, _) = line.trim_start().split_once(' ')?;
         let field = |name| {

@@ -36,16 +36,11 @@ impl Engine<'_> {
     /// blocked until the answer. A sleep that is held (see `holds`) is answered at its deadline,
     /// and never made. Any other call is answered at once, and the thread then makes it.
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
-        let Notice { tid, number, ip, args, .. } = notice;
+        let Notice { tid, number, args, .. } = notice;
         let before = Before::Notice(notice);
         match wait_of(tid, number, args) {
-            Some(call) if self.holds(&call) => self.begin_wait(tid, call, before),
-            Some(call @ TimedCall { when: When::After(ns), .. }) => {
-                let deadline = self.clock.now().saturating_add(ns);
-                if !self.passes_alone(tid, &call, deadline, before) {
-                    let wait = Untraced { call, number, ip, args, deadline, mark: Mark::Unknown };
-                    self.on(tid, Change::WaitsUntraced(wait, Some(notice)));
-                }
+            Some(call) if call.when != When::Now || self.holds(&call) => {
+                self.begin_wait(tid, call, before);
             }
             _ => self.on(tid, Change::IsAnswered(Then::MakeCall(before))),
         }
@@ -95,7 +90,7 @@ impl Engine<'_> {
 
     /// Returns whether a sleep is held: answered at its deadline, and never made. If threads are
     /// many, sleeps are made, because each notice costs the kernel time for each held thread.
-    fn holds(&self, call: &TimedCall) -> bool {
+    pub(crate) fn holds(&self, call: &TimedCall) -> bool {
         const HELD_MAX: usize = 64;
         let is_held = self.tree.threads.len() <= HELD_MAX || !flows(self.options);
         // An absolute sleep is always held: the kernel's realtime can be ahead of virtual time.

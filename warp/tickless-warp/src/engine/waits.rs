@@ -14,8 +14,9 @@ use super::state::{Due, Engine, FAULT};
 use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
+use crate::sys::notices::Notice;
 use crate::sys::{descriptors, memory, ptrace};
-use crate::thread::{Before, Change, Last, State, Then, Wait, arguments, call_of};
+use crate::thread::{Before, Change, Last, Mark, State, Then, Untraced, Wait, arguments, call_of};
 use crate::timeout::{
     ALARM_CLOCKS, Endless, Remaining, TimedCall, When, is_futex_wait, remaining_words, timed_call,
 };
@@ -74,30 +75,26 @@ impl Engine<'_> {
             When::At { clock, ns } => Some(self.clock.offsets.to_monotonic(clock, ns)),
         };
         let deadline = deadline.filter(|at| *at < u64::MAX);
-        if !deadline.is_some_and(|deadline| self.passes_alone(tid, &call, deadline, at)) {
-            self.on(tid, Change::Waits(call, deadline, at));
-        }
-    }
-
-    /// Ends the wait of a thread before it has begun, if the clock can jump to its deadline at
-    /// once. Returns whether it has.
-    pub(crate) fn passes_alone(
-        &mut self,
-        tid: pid_t,
-        call: &TimedCall,
-        deadline: Ns,
-        at: Before,
-    ) -> bool {
         let registers = at.registers();
-        let passes = !call.takes_no_time()
-            && !matches!(self.tree.state(tid).last(), Last::Interrupted(..))
-            && self.jump_alone(tid, &call_of(&registers), deadline);
-        if passes {
-            write_remaining_always(tid, call.remaining, 0);
-            clear_sets(tid, &registers);
-            self.on(tid, Change::IsAnswered(Then::Return(at, call.timed_out)));
-        }
-        passes
+        let is_new = !matches!(self.tree.state(tid).last(), Last::Interrupted(..));
+        let change = match (deadline, at) {
+            (Some(deadline), _)
+                if is_new
+                    && !call.takes_no_time()
+                    && self.jump_alone(tid, &call_of(&registers), deadline) =>
+            {
+                write_remaining_always(tid, call.remaining, 0);
+                clear_sets(tid, &registers);
+                Change::IsAnswered(Then::Return(at, call.timed_out))
+            }
+            (Some(deadline), Before::Notice(notice)) if !self.holds(&call) => {
+                let Notice { number, ip, args, .. } = notice;
+                let wait = Untraced { call, number, ip, args, deadline, mark: Mark::Unknown };
+                Change::WaitsUntraced(wait, Some(notice))
+            }
+            _ => Change::Waits(call, deadline, at),
+        };
+        self.on(tid, change);
     }
 
     /// Sets the result of a call that waited.
