@@ -56,10 +56,7 @@ impl Look for Kernel<'_> {
         // Without inputs, only a read of a terminal is one.
         let looks = |inputs: &&Inputs| !inputs.is_empty() || READS.contains(&call.0);
         if let Some(inputs) = self.inputs.filter(looks)
-            && let Some(what) = polls(thread.tid, call).iter().flatten().find_map(|poll| {
-                let file = descriptors::status_of(process, poll.fd as u64)?;
-                input(inputs, thread.tid, call.0, poll, &file)
-            })
+            && let Some(what) = awaits_input(inputs, thread.tid, call)
         {
             return Some(Census::AwaitsOutside(thread.tid, what));
         }
@@ -131,7 +128,8 @@ pub(crate) fn only_time_ends(inputs: Option<&Inputs>, thread: &mut Thread, call:
     memory::write_words(thread.tid, first, &polls.iter().map(cleared).collect::<Vec<u64>>())
 }
 
-const EPOLLS: [c_long; 3] = [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
+pub(crate) const EPOLLS: [c_long; 3] =
+    [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
 const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_recvfrom, libc::SYS_recvmsg];
 
 /// Returns the descriptors for which a thread waits in read(2), poll(2), select(2), epoll_wait(2)
@@ -169,6 +167,14 @@ fn polls(tid: pid_t, &(number, _, args): &Call) -> Option<Vec<libc::pollfd>> {
             is_one.then(|| vec![poll(first as i32, libc::POLLIN, 0)])
         }
     }
+}
+
+/// Returns for which input a thread waits in a call.
+pub(crate) fn awaits_input(inputs: &Inputs, tid: pid_t, call: &Call) -> Option<&'static str> {
+    polls(tid, call)?.iter().find_map(|poll| {
+        let file = descriptors::status_of(tid, poll.fd as u64)?;
+        input(inputs, tid, call.0, poll, &file)
+    })
 }
 
 /// Returns which input a file is for which a thread waits, or which input is in it.

@@ -26,11 +26,14 @@ pub(crate) struct Thread {
     pub(crate) files: Files,
     /// The thread's activity (how often it was woken or ran) when it was last found asleep.
     pub(crate) activity_asleep: Option<u64>,
+    /// The call in which it was then.
+    pub(crate) call_asleep: InCall,
 }
 
 impl Thread {
     pub(crate) fn new(tid: pid_t, process: pid_t) -> Thread {
-        Thread { tid, process, state: State::New, files: Files::default(), activity_asleep: None }
+        let (state, files) = (State::New, Files::default());
+        Thread { tid, process, state, files, activity_asleep: None, call_asleep: InCall::Runs }
     }
 }
 

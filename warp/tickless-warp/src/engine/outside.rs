@@ -4,11 +4,12 @@
 
 use super::state::Engine;
 use super::ways::Connection;
+use crate::look::{EPOLLS, awaits_input};
 use crate::options::{Note, Outside};
 use crate::sys::descriptors;
 use crate::sys::memory;
 use crate::sys::ptrace::Registers;
-use crate::thread::arguments;
+use crate::thread::{InCall, State, arguments};
 use libc::pid_t;
 use std::fs;
 use std::net::IpAddr;
@@ -71,6 +72,16 @@ impl Engine<'_> {
             let process = processes.find(|process| descriptors::has_terminal(**process))?;
             // A thread of the kernel passes on what is written, and the tracer does not see it.
             Some((*process, "data of a pseudo-terminal"))
+        });
+        let holder = holder.or_else(|| {
+            // Another thread has perhaps added an input to what one waits for that sleeps on.
+            let mut threads = self.tree.threads.values().filter(|_| !self.ways.inputs.is_empty());
+            threads.find_map(|thread| match (thread.state, thread.call_asleep) {
+                (State::Free(_), InCall::Waits(call)) if EPOLLS.contains(&call.0) => {
+                    Some((thread.tid, awaits_input(&self.ways.inputs, thread.tid, &call)?))
+                }
+                _ => None,
+            })
         });
         if let Some((tid, what)) = holder {
             self.note_outside(tid, what);

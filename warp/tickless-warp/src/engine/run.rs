@@ -19,7 +19,7 @@ use crate::sys::events::{self, Handling};
 use crate::sys::launch::{Filters, launch};
 use crate::sys::notices::Listener;
 use crate::sys::thread_events::ThreadEvents;
-use crate::thread::{Call, Last, Signals, State};
+use crate::thread::{Call, InCall, Last, Signals, State};
 use crate::tree::Tree;
 use libc::pid_t;
 use std::collections::HashMap;
@@ -302,7 +302,10 @@ impl Engine<'_> {
     fn do_others_wait(&mut self, tid: pid_t) -> bool {
         let replace = |tree: &mut Tree, state| {
             let thread = tree.threads.get_mut(&tid);
-            thread.map(|thread| std::mem::replace(&mut thread.state, state))
+            thread.map(|thread| {
+                thread.call_asleep = InCall::Runs;
+                std::mem::replace(&mut thread.state, state)
+            })
         };
         let state = replace(&mut self.tree, State::Stopped(Last::Nothing));
         let found = self.census();

@@ -60,6 +60,9 @@ impl Engine<'_> {
         let (now, kernels_now) = (self.clock.now(), clock(libc::CLOCK_MONOTONIC));
         let mut found = Vec::new();
         for (tid, in_call) in std::mem::take(&mut self.tree.fell_asleep) {
+            if let Some(thread) = self.tree.threads.get_mut(&tid) {
+                thread.call_asleep = in_call;
+            }
             let last = self.tree.state(tid).untraced();
             let expiry = events.and_then(|events| events.expiry(tid));
             let lasts = |wait: Untraced| {

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::{null, null_mut};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Sets an alarm that would end the process, makes `calls` calls, and computes for a while. The
 /// alarm is still far away then, in virtual time too.
@@ -198,6 +198,18 @@ fn inside_input() {
         outruns_an_alarm(name, 1, || assert_eq!(wait(), 1, "{name}"));
         std::io::stdin().read_exact(&mut [0]).unwrap();
     }
+    // It is added while another thread waits already.
+    let epoll = unsafe { libc::epoll_create1(0) };
+    let waiter = std::thread::spawn(move || {
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        assert_eq!(unsafe { libc::epoll_wait(epoll, &raw mut event, 1, -1) }, 1);
+        Instant::now()
+    });
+    std::thread::sleep(Duration::from_secs(5));
+    let start = Instant::now();
+    assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, 0, e) }, 0);
+    std::thread::sleep(Duration::from_secs(50));
+    assert!(waiter.join().unwrap() - start < Duration::from_secs(10));
 }
 
 #[test]
