@@ -217,16 +217,13 @@ impl Shared {
         self.is_virtual || self.virtual_runtime().is_some()
     }
 
+    #[inline]
     fn virtual_runtime(&self) -> Option<&dyn Runtime> {
         self.bases.platform().clock.runtime().filter(|runtime| runtime.is_virtual())
     }
 
     pub(crate) fn has_drivers(&self) -> bool {
         !locked(&self.threads).is_empty()
-    }
-
-    fn lifetime(&self) -> Lifetime {
-        if self.users.are_counted { Lifetime::Users } else { Lifetime::Process }
     }
 
     /// Returns whether the last handle and the last timer have been dropped.
@@ -279,9 +276,7 @@ impl OpenSet {
 impl Clone for OpenSet {
     fn clone(&self) -> OpenSet {
         // Relaxed: the caller has an `OpenSet`, so their number cannot reach zero in this call.
-        if self.lifetime() == Lifetime::Users
-            && self.open.0.fetch_add(1, Ordering::Relaxed) > CLONES_MAX
-        {
+        if self.users.are_counted && self.open.0.fetch_add(1, Ordering::Relaxed) > CLONES_MAX {
             std::process::abort();
         }
         // SAFETY: all `OpenSet`s and handles of a set share one count of the `Arc`. The copy has
@@ -294,7 +289,7 @@ impl Drop for OpenSet {
     fn drop(&mut self) {
         // AcqRel: the thread that drops the last `OpenSet` sees what other threads did before they
         // dropped theirs.
-        if self.lifetime() == Lifetime::Users
+        if self.users.are_counted
             && self.open.0.fetch_sub(1, Ordering::AcqRel) == 1
             && self.users.close()
         {
