@@ -111,7 +111,7 @@ pub fn replay(
 fn replay_one(path: &Path, policies: &[ReplayPolicy], inference: bool) -> Result<Vec<Row>, String> {
     let trace = Trace::read(path).map_err(|error| error.to_string())?;
     let inferred = if inference { Inference::On } else { Inference::Off };
-    let figures = replayed(&summarise(&trace, policies, inferred));
+    let figures = replayed(&summarise(trace, policies, inferred));
     let cell = Cell {
         kind: Kind::Replay,
         trace: Some(path.display().to_string()),

@@ -105,26 +105,19 @@ impl ReplayArgs {
         let inference = if self.no_inference { Inference::Off } else { Inference::On };
         let trace = traces::read(file)?;
         trace.messages().for_each(complain);
-        let mut summary = summarise(&trace, policies, inference);
+        let lacks = |what: &str| Failure::new(format_args!("{}: {what}", trace.path));
+        let (mut ticks, mut upgrade) = (Vec::new(), Vec::new());
         if !self.hz.is_empty() {
-            summary.ticks = other_ticks(&trace, inference, &self.hz).ok_or_else(|| {
-                Failure::new(format_args!(
-                    "{}: --hz needs the CPUs' ticks, and the trace has none. Record all events of \
-                     the system timer",
-                    summary.trace.file
-                ))
-            })?;
+            const WHAT: &str = "--hz needs the CPUs' ticks, and the trace has none. Record all \
+                                events of the system timer";
+            ticks = other_ticks(&trace, inference, &self.hz).ok_or_else(|| lacks(WHAT))?;
         }
         if self.upgrade.is_some() {
-            summary.upgrade = upgraded(&trace, inference).ok_or_else(|| {
-                Failure::new(format_args!(
-                    "{}: --upgrade needs to know which tasks wait for a CPU. Record also -e \
-                     sched:sched_switch -e sched:sched_wakeup",
-                    summary.trace.file
-                ))
-            })?;
+            const WHAT: &str = "--upgrade needs to know which tasks wait for a CPU. Record also \
+                                -e sched:sched_switch -e sched:sched_wakeup";
+            upgrade = upgraded(&trace, inference).ok_or_else(|| lacks(WHAT))?;
         }
-        Ok(summary)
+        Ok(Summary { ticks, upgrade, ..summarise(trace, policies, inference) })
     }
 
     /// With `--strict`, reports where the replay disagrees with the recording.

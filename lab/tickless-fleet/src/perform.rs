@@ -109,7 +109,7 @@ fn trace(plan: &Plan, cell: &Cell) -> Result<Trace, String> {
 
 fn replay(plan: &Plan, cell: &Cell) -> Figures {
     let inference = if cell.inference == Some(false) { Inference::Off } else { Inference::On };
-    Ok(replayed(&summarise(&trace(plan, cell)?, &cell.policies, inference)))
+    Ok(replayed(&summarise(trace(plan, cell)?, &cell.policies, inference)))
 }
 
 fn projected(plan: &Plan, like: &Spec, cell: &Cell) -> Figures {

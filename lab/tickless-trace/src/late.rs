@@ -233,7 +233,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         ),
         waits: explained_waits(trace, &spans, &waits),
         notes: seldom_throttled(trace),
-        steal_ns: trace.processes.steal().map(|steal| steal.0),
+        steal_ns: trace.processes.steal.map(|steal| steal.0),
         missing: missing(trace),
     }
 }
@@ -298,7 +298,7 @@ fn doubt_limits(trace: &Trace, waits: &[Wait], hops: &mut [Vec<Hop>]) {
     }
     for (wait, hops) in waits.iter().zip(hops) {
         let group = trace.processes.limited_group(wait.pid);
-        let counters = group.and_then(|group| trace.processes.limits()[group].counters);
+        let counters = group.and_then(|group| trace.processes.limits[group].counters);
         if counters.is_some_and(|it| sums[&wait.pid] / 2 > it.stood_ns) {
             hops.iter_mut().filter(|hop| is_limit(hop)).for_each(|hop| {
                 hop.cause = "unknown: a CPU limit or other threads; the kernel counts less time \
@@ -311,7 +311,7 @@ fn doubt_limits(trace: &Trace, waits: &[Wait], hops: &mut [Vec<Hop>]) {
 
 /// Returns a remark about each group that was throttled too seldom to be named as a cause.
 fn seldom_throttled(trace: &Trace) -> Vec<String> {
-    let seldom = trace.processes.limits().iter().filter(|limited| !limited.is_often());
+    let seldom = trace.processes.limits.iter().filter(|limited| !limited.is_often());
     let remark = |limited: &Limited| {
         let counters = limited.counters.unwrap_or_default();
         format!(

@@ -246,7 +246,7 @@ fn or_default<T: Clone>(asked: &[T], default: impl Fn() -> Vec<T>) -> Vec<T> {
 /// Returns the control group to predict for: the one that the request names, or else the only one
 /// of the trace. `None` if the request selects single threads instead of a group.
 fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>, QuotaError> {
-    let (groups, path) = (trace.processes.groups(), trace.path.clone());
+    let (groups, path) = (&trace.processes.groups, trace.path.clone());
     let is_it = |group: &&Recorded| match &request.cgroup {
         Some(wanted) => group.path.trim_matches('/').ends_with(wanted.trim_matches('/')),
         None => true,

@@ -77,7 +77,7 @@ pub struct Record {
 // Keep records small: each byte more makes a trace of ten million events ten megabytes larger.
 const _: () = assert!(size_of::<Record>() == 56);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trace {
     pub path: String,
     pub header: Header,

@@ -141,7 +141,7 @@ pub(super) fn limit(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<Stri
         return None;
     }
     let group = trace.processes.limited_group(wait.pid);
-    let group = group.and_then(|group| trace.processes.limits()[group].path.as_deref());
+    let group = group.and_then(|group| trace.processes.limits[group].path.as_deref());
     Some(format!("{LIMIT}{} had used up its quota", group.unwrap_or("the group")))
 }
 
@@ -216,9 +216,9 @@ fn stood_still(trace: &Trace, spans: &Spans, wait: &Waiting) -> bool {
         limited.is_often() && to.since(from).0 / 2 <= stood
     };
     let within = match (group, is_busy) {
-        (Some(group), _) if !can_be(&trace.processes.limits()[group]) => return false,
+        (Some(group), _) if !can_be(&trace.processes.limits[group]) => return false,
         (Some(_), _) => Ns(to.since(from).0 / 2),
-        (None, _) if trace.processes.has_limits() => return false,
+        (None, _) if trace.processes.knows_limits => return false,
         (None, true) => Ns(2 * trace.tick_or_default().0),
         (None, false) => IDLE_EXIT_MAX,
     };

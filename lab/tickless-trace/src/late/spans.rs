@@ -28,7 +28,7 @@ pub(super) struct Spans {
 
 /// What a CPU has begun and not ended: it runs a thread or is idle, and handles interrupts and
 /// callbacks on top of that. The innermost of these is last in `nested`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Stack {
     thread: u32,
     idle: Option<u32>,
@@ -103,13 +103,12 @@ impl Spans {
     pub(super) fn of(trace: &Trace, mut with: impl FnMut(&Record, Activity)) -> Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
-        let mut stacks = vec![Stack { thread: 0, idle: None, nested: Vec::new() }; count];
+        let mut stacks = vec![Stack::default(); count];
         let mut priorities = NumberMap::default();
         let mut gaps = trace.gaps_in_order();
         for (place, record) in trace.records.iter().enumerate() {
             for gap in gaps(place) {
-                stacks[gap.cpu.index()] =
-                    Stack { thread: record.pid, idle: None, nested: Vec::new() };
+                stacks[gap.cpu.index()] = Stack { thread: record.pid, ..Stack::default() };
             }
             let cpu = match record.event {
                 Event::CpuIdle { cpu, .. } => cpu,

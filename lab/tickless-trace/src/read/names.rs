@@ -24,7 +24,7 @@ pub const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 pub const SLEEPER_FUNCTION: &str = "hrtimer_wakeup";
 
 /// The names of one trace, in the order of their appearance. Lookups are O(1).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The names from id 1 on; id 0 is [`NameId::UNKNOWN`].
     known: Vec<Box<str>>,

@@ -25,10 +25,15 @@ pub struct Processes {
     kernel: HashSet<u32>,
     /// For each thread whose control group used up its quota, the group's index in `limits`.
     limited: HashMap<u32, usize>,
-    limits: Vec<Limited>,
-    knows_limits: bool,
-    steal: Option<Ns>,
-    groups: Vec<Recorded>,
+    /// The groups that used up their quota, in the order of the numbers that
+    /// [`Processes::limited_group`] returns.
+    pub(crate) limits: Vec<Limited>,
+    /// Whether the trace shows which threads have a limit of CPU time.
+    pub(crate) knows_limits: bool,
+    /// How much time the hypervisor took of all CPUs; `None` if that was not recorded.
+    pub(crate) steal: Option<Ns>,
+    /// The control groups that the recorder followed for `tickless quota`.
+    pub(crate) groups: Vec<Recorded>,
 }
 
 /// A control group that used up its quota of CPU time.
@@ -63,35 +68,14 @@ impl Processes {
         self.names.get(&process).map(|name| &**name)
     }
 
-    /// Returns whether the trace shows which threads have a limit of CPU time.
-    pub fn has_limits(&self) -> bool {
-        self.knows_limits
-    }
-
     /// Returns the control group of a thread that used up its quota of CPU time.
     pub fn limited_group(&self, thread: u32) -> Option<usize> {
         self.limited.get(&thread).copied()
     }
 
-    /// Returns the groups that used up their quota, in the order of the numbers that
-    /// [`limited_group`](Self::limited_group) returns.
-    pub(crate) fn limits(&self) -> &[Limited] {
-        &self.limits
-    }
-
-    /// Returns how much time the hypervisor took of all CPUs; `None` if that was not recorded.
-    pub fn steal(&self) -> Option<Ns> {
-        self.steal
-    }
-
     /// Returns the threads that the recorder has listed.
     pub(crate) fn threads(&self) -> impl Iterator<Item = u32> {
         self.of_thread.keys().chain(&self.kernel).copied()
-    }
-
-    /// Returns the control groups that the recorder followed for `tickless quota`.
-    pub fn groups(&self) -> &[Recorded] {
-        &self.groups
     }
 
     pub fn is_kernel(&self, thread: u32) -> bool {
@@ -228,7 +212,7 @@ mod tests {
     fn what_runs_is_read_again() {
         let mine = std::process::id();
         let mut processes = Processes::default();
-        assert!(!processes.has_limits());
+        assert!(!processes.knows_limits);
         let lines = "# process 70 71 72: a: b\n# kernel threads: 2 3\n# cpu limit: 71 72\n";
         assert!(lines.lines().all(|line| processes.read(line.as_bytes())));
         assert_eq!([70, 71, 72, 2, 9].map(|thread| processes.of(thread)), [70, 70, 70, 2, 9]);
@@ -240,7 +224,7 @@ mod tests {
                 .any(|line| processes.read(line.as_bytes()))
         );
         let groups = [70, 71, 72].map(|thread| processes.limited_group(thread));
-        assert_eq!((groups, processes.has_limits()), ([None, Some(0), Some(0)], true));
+        assert_eq!((groups, processes.knows_limits), ([None, Some(0), Some(0)], true));
         // Groups have names, and the one that is throttled more often counts.
         let group = |path: &str, throttled: u64, threads: &str| {
             format!(
@@ -260,7 +244,7 @@ mod tests {
         let path =
             |thread| named.limited_group(thread).and_then(|it| named.limits[it].path.as_deref());
         assert_eq!([8, 9, 10].map(path), [Some("/pod"), Some("/pod/in"), None]);
-        assert_eq!((named.has_limits(), named.steal()), (true, Some(Ns(12))));
+        assert_eq!((named.knows_limits, named.steal), (true, Some(Ns(12))));
         let stat = |steal| Steal::parse(&format!("cpu  9 9\ncpu0 1 2 3 4 5 6 7 {steal} 0 0\n"));
         assert_eq!(stat(9).line_since(&stat(4)).unwrap(), "# steal ns: 50000000");
         assert_eq!(stat(9).line_since(&Steal::default()), None);

@@ -338,14 +338,12 @@ impl Reader {
     /// out.
     fn note_untrusted(&mut self, counts: &[usize]) {
         let tool = self.header.tool;
-        let starts = |record: &&mut Record| record.event.kind() == EventKind::TimerStart;
-        let is_deferrable =
-            |event: &Event| matches!(event, Event::TimerStart { is_deferrable: true, .. });
-        let timers = self.records.iter().map(|record| &record.event);
-        let mut timers = timers.filter(|event| event.kind() == EventKind::TimerStart);
+        let mut others = self.records.iter().filter(|record| {
+            matches!(record.event, Event::TimerStart { is_deferrable: false, .. })
+        });
         let has_timers = counts[EventKind::TimerStart as usize] > 0;
-        if tool != Some(Tool::Kernel) && has_timers && timers.all(is_deferrable) {
-            for record in self.records.iter_mut().filter(starts) {
+        if tool != Some(Tool::Kernel) && has_timers && others.next().is_none() {
+            for record in &mut self.records {
                 if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
                     *is_deferrable = false;
                 }

@@ -2,7 +2,7 @@
 
 use super::fields::find;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Symbols {
     text: String,
     /// The functions, sorted by address: (address, index of the name in `text`, its length).

@@ -16,6 +16,7 @@ use crate::hash::NumberMap;
 use crate::read::{Family, Trace};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -156,21 +157,15 @@ impl<'s> Engine<'s> {
         let bases = Arc::new(Bases::new(platform, cpus, settings));
         let timer = |(number, family): (usize, &Family)| match family {
             Family::Wheel => Timer::Wheel(OwnedTimer::new(&bases, number as u32)),
-            Family::Queue if script.slices.get(number) == Some(&true) => {
+            Family::Queue if *script.slices.get(number).unwrap_or(&slices.is_some()) => {
                 Timer::Queue(OwnedTimer::lazy(&bases, number as u32))
             }
             Family::Queue => Timer::Queue(OwnedTimer::new(&bases, number as u32)),
         };
-        let mut timers: Vec<Timer> = script.families.iter().enumerate().map(timer).collect();
         let cpus = usize::from(cpus);
-        if ticks.is_some() {
-            let own = timers.len()..timers.len() + cpus;
-            timers.extend(own.map(|number| timer((number, &Family::Queue))));
-        } else if slices.is_some() {
-            let own = timers.len()..timers.len() + cpus;
-            let lazy = |number| Timer::Queue(OwnedTimer::lazy(&bases, number as u32));
-            timers.extend(own.map(lazy));
-        }
+        let own = if ticks.is_some() || slices.is_some() { cpus } else { 0 };
+        let families = script.families.iter().chain(iter::repeat_n(&Family::Queue, own));
+        let timers: Vec<Timer> = families.enumerate().map(timer).collect();
         let mut interrupts = vec![Vec::new(); cpus];
         for item in script.items.iter().rev() {
             if let ItemKind::Interrupt { .. } = item.kind {

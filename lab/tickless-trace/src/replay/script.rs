@@ -34,6 +34,7 @@ use serde::Serialize;
 use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Tick, Window};
+use writer::Writer;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Inference {
@@ -133,29 +134,30 @@ impl FamilyCounts {
     }
 }
 
-/// Converts a trace to a script: the operations on its timers. O(n log n) in the number of records.
-pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
-    writer::Writer::new(trace, inference, LeftOut::Nothing).write(trace)
+/// Returns what converts a trace to a script: the operations on its timers. O(n) in the number of
+/// records.
+pub(super) fn writer(trace: &Trace, inference: Inference) -> Writer {
+    Writer::new(trace, inference, LeftOut::Nothing)
 }
 
-/// Converts a trace to a script like [`write()`], but leaves out the operations on the CPUs' tick
+/// Writes a script like that of [`writer()`], but leaves out the operations on the CPUs' tick
 /// timers, and the interrupts that expired nothing else. Also returns when CPUs were idle.
 pub(super) fn write_without_ticks(trace: &Trace, inference: Inference) -> (Script, Vec<Turn>) {
-    let writer = writer::Writer::new(trace, inference, LeftOut::Ticks);
+    let writer = Writer::new(trace, inference, LeftOut::Ticks);
     let turns = idle::find(trace, &writer.clocks);
-    (writer.write(trace), turns)
+    (writer.write(trace, trace.records.iter().copied()), turns)
 }
 
-/// Converts a trace to a script like [`write()`], but leaves out the timers of the scheduler's
+/// Writes a script like that of [`writer()`], but leaves out the timers of the scheduler's
 /// slices, and the interrupts that expired nothing else. Also returns what a scheduler with such
 /// timers does; `None` if the trace does not show who waits for a CPU.
 pub(super) fn write_without_slices(
     trace: &Trace,
     inference: Inference,
 ) -> Option<(Script, Vec<Choice>)> {
-    let writer = writer::Writer::new(trace, inference, LeftOut::Slices);
+    let writer = Writer::new(trace, inference, LeftOut::Slices);
     let choices = queues::find(trace, &writer.clocks)?;
-    Some((writer.write(trace), choices))
+    Some((writer.write(trace, trace.records.iter().copied()), choices))
 }
 
 /// The timers whose operations a script does not have.

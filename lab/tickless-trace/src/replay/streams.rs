@@ -52,7 +52,7 @@ pub enum What {
 impl Streams {
     /// Converts a trace to operations on timers, and sorts them by the homes of the timers.
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
-        let script = script::write(trace, inference);
+        let script = script::writer(trace, inference).write(trace, trace.records.iter().copied());
         let start_at = |place: u32| script.starts[place as usize];
         let mut events = Vec::new();
         for &start in &script.pending_at_start {

@@ -7,7 +7,7 @@ use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
 use super::ticks::TickResult;
 use super::upgrade::UpgradeResult;
-use crate::read::{Event, EventKind, Family, Trace};
+use crate::read::{Event, EventKind, Family, Record, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::thread;
@@ -75,18 +75,35 @@ pub struct FunctionStarts {
 }
 
 /// Replays a trace under each of these policies, each on its own thread, and returns all results.
-pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
-    let script = script::write(trace, inference);
-    let recorded = recorded(trace, &script);
+/// Its records are freed while operations are made of them.
+pub fn summarise(mut trace: Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
+    let (overlap, spurious_interrupts, writer) = thread::scope(|scope| {
+        let overlap = scope.spawn(|| overlap::find(&trace));
+        let (spurious, writer) = (spurious(&trace), script::writer(&trace, inference));
+        (joined(overlap), spurious, writer)
+    });
+    let writes = trace.device_writes().count() as u64;
+    let (seconds, seen_percent) = (trace.span().0 as f64 / 1e9, trace.seen_percent());
+    let records = std::mem::take(&mut trace.records);
+    let script = writer.write(&trace, freed(records));
+    let interrupts = trace.count(EventKind::LocalTimerEntry) as u64;
+    let recorded = Recorded {
+        device_writes: (writes > 0).then_some(writes),
+        timer_interrupts: (interrupts > 0).then_some(interrupts),
+        expirations: script.counts.iter().map(|family| family.expire).sum(),
+        wheel_lateness_ns: script.late.of(Family::Wheel),
+        queue_lateness_ns: script.late.of(Family::Queue),
+        spurious_interrupts,
+    };
     // If device writes were recorded, the recording kernel's own policy is compared with the
     // default ones, so replay these too.
     let compared = match recorded.device_writes {
-        Some(_) => [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(trace)]].concat(),
+        Some(_) => [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(&trace)]].concat(),
         None => Vec::new(),
     };
     let wanted = |policy: &ReplayPolicy| policies.contains(policy) || compared.contains(policy);
     let replayed: Vec<_> = ReplayPolicy::ALL.into_iter().filter(wanted).collect();
-    let (mut results, overlap) = replay(trace, &script, &replayed);
+    let mut results = replay(&trace, &script, &replayed);
     let [wheel, queue] = script.counts;
     let operations = OperationCounts {
         start: wheel.start + queue.start,
@@ -95,7 +112,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         wheel,
         queue,
     };
-    let agreement = Agreement::new(trace, &script, &recorded, &results);
+    let agreement = Agreement::new(&trace, &script, &recorded, &results);
     let notes = notes(&script, &results);
     results.retain(|result| policies.iter().any(|policy| policy.name() == result.policy));
     Summary {
@@ -104,8 +121,8 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
             file: trace.path.clone(),
             kernel: trace.header.kernel.clone(),
             cpus: trace.cpus,
-            seconds: trace.span().0 as f64 / 1e9,
-            seen_percent: trace.seen_percent(),
+            seconds,
+            seen_percent,
             hz: trace.hz,
             recorded,
         },
@@ -114,7 +131,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         upgrade: Vec::new(),
         cancelled_percent: operations.all().cancelled_percent(),
         operations,
-        top_functions: top_functions(trace, &script),
+        top_functions: top_functions(&trace, &script),
         overlap,
         skipped_lines: trace.skipped_lines,
         dropped_events: trace.dropped_events,
@@ -127,21 +144,30 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
     }
 }
 
-/// Replays a script under each policy, and finds meanwhile which timers expire together.
-fn replay(
-    trace: &Trace,
-    script: &Script,
-    policies: &[ReplayPolicy],
-) -> (Vec<PolicyResult>, Vec<Overlap>) {
+/// Replays a script under each policy.
+fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<PolicyResult> {
     thread::scope(|scope| {
         let start =
             |&policy| scope.spawn(move || engine::run(script, trace, policy, Changes::default()));
         let threads: Vec<_> = policies.iter().map(start).collect();
-        let result = |thread: thread::ScopedJoinHandle<'_, PolicyResult>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        let overlap = overlap::find(trace);
-        (threads.into_iter().map(result).collect(), overlap)
+        threads.into_iter().map(joined).collect()
+    })
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Returns the records in order, and gives their memory back meanwhile.
+fn freed(mut records: Vec<Record>) -> impl Iterator<Item = Record> {
+    const PIECE: usize = 1 << 16;
+    // Only the end of a list can be given back.
+    records.reverse();
+    std::iter::from_fn(move || {
+        if records.len().is_multiple_of(PIECE) {
+            records.shrink_to_fit();
+        }
+        records.pop()
     })
 }
 
@@ -170,19 +196,6 @@ fn spurious(trace: &Trace) -> Option<u64> {
         }
     }
     Some(spurious)
-}
-
-fn recorded(trace: &Trace, script: &Script) -> Recorded {
-    let writes = trace.device_writes().count();
-    let interrupts = trace.count(EventKind::LocalTimerEntry);
-    Recorded {
-        device_writes: (writes > 0).then_some(writes as u64),
-        timer_interrupts: (interrupts > 0).then_some(interrupts as u64),
-        expirations: script.counts.iter().map(|family| family.expire).sum(),
-        wheel_lateness_ns: script.late.of(Family::Wheel),
-        queue_lateness_ns: script.late.of(Family::Queue),
-        spurious_interrupts: spurious(trace),
-    }
 }
 
 fn notes(script: &Script, results: &[PolicyResult]) -> Vec<String> {
@@ -230,10 +243,7 @@ fn top_functions(trace: &Trace, script: &Script) -> Vec<FunctionStarts> {
             }
         }
     }
-    top.sort_by(|a, b| {
-        let key = |one: &FunctionStarts| Reverse(one.starts);
-        key(a).cmp(&key(b)).then_with(|| (&a.function, a.family).cmp(&(&b.function, b.family)))
-    });
+    top.sort_by_key(|top| (Reverse(top.starts), top.function.clone(), top.family));
     top.truncate(SHOWN);
     top
 }

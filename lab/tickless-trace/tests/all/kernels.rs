@@ -53,7 +53,7 @@ fn each_kernels_policy_replays_its_recordings() {
         assert!(off(spurious, of("wakeups")[0]) < 3, "{name}: {agreement:?}");
         let blind = text_without(&text, ": hrtimer_rearm: ");
         let policy = ReplayPolicy::ALL.into_iter().find(|known| known.name() == policy).unwrap();
-        let blind = summarise(&parsed(blind), &[policy], Inference::On).policies[0].device_writes;
+        let blind = summarise(parsed(blind), &[policy], Inference::On).policies[0].device_writes;
         (name, writes, spurious, blind)
     });
     assert_eq!(now, KERNELS, "now:\n{now:?}");

@@ -15,6 +15,7 @@ struct Plant {
 }
 
 const SLEEPER: u32 = 77;
+const WOKEN: &str = "sched_wakeup: comm=sleeper pid=77 prio=120 target_cpu=000";
 
 impl Plant {
     fn new(seed: u64) -> Plant {
@@ -58,8 +59,7 @@ impl Plant {
         let now = at * 1_000;
         let event = format!("hrtimer_expire_entry: hrtimer=0a function=hrtimer_wakeup now={now}");
         self.line(at + 2, in_task, 0, "d.h1.", &event);
-        let event = format!("sched_wakeup: comm=sleeper pid={SLEEPER} prio=120 target_cpu=000");
-        self.line(at + 3, in_task, 0, "d.h2.", &event);
+        self.line(at + 3, in_task, 0, "d.h2.", WOKEN);
         self.line(at + 4, in_task, 0, "d.h1.", "hrtimer_expire_exit: hrtimer=0a");
         self.line(at + 5, in_task, 0, "d.h1.", "local_timer_exit: vector=236");
     }
@@ -124,8 +124,7 @@ impl Plant {
         let now = jiffy(fires);
         let event = format!("timer_expire_entry: {timer} now={now} baseclk={now}");
         self.line(fires, IDLE, 0, "..s1.", &event);
-        let event = "sched_wakeup: comm=sleeper pid=77 prio=120 target_cpu=000";
-        self.line(fires + 1, IDLE, 0, "d.s2.", event);
+        self.line(fires + 1, IDLE, 0, "d.s2.", WOKEN);
         self.line(fires + 2, IDLE, 0, "..s1.", "timer_expire_exit: timer=0c");
         self.runs(fires + 9, IDLE);
     }
@@ -247,11 +246,8 @@ fn a_used_up_quota_is_found_on_busy_cpus() {
         planted.sleep(due, 0, others[0]);
         planted.fire(due + 3, others[0]);
         for turn in 1..=10 {
-            planted.switch(
-                due + 4_000 * turn,
-                others[(turn as usize + 1) % 2],
-                others[turn as usize % 2],
-            );
+            let [to, from] = [turn, turn + 1].map(|turn| others[turn as usize % 2]);
+            planted.switch(due + 4_000 * turn, from, to);
         }
         if is_refilled {
             planted.refill(due + 45_000, others[0]);
@@ -284,8 +280,7 @@ fn a_thread_that_is_stopped_at_once_has_not_run() {
         planted.switch(due + 20, "sleeper-77", "other-5");
         planted.refill(due + 45_000, "other-5");
         if wakes {
-            let event = "sched_wakeup: comm=sleeper pid=77 prio=120 target_cpu=000";
-            planted.line(due + 45_100, "other-5", 0, "d.h1.", event);
+            planted.line(due + 45_100, "other-5", 0, "d.h1.", WOKEN);
         }
         planted.runs(due + 52_000, "other-5");
         let late = planted.explained();

@@ -326,7 +326,7 @@ fn the_kernels_own_policy_is_compared() {
 /// Returns the results under restart-aware, each of Linux 7.1's additions alone, and both.
 fn additions<T>(lines: &str, of: impl Fn(&PolicyResult) -> T) -> [T; 4] {
     let text = HEADER.to_string() + lines;
-    let summary = summarise(&parsed(&text), &ReplayPolicy::ALL, Inference::On);
+    let summary = summarise(parsed(&text), &ReplayPolicy::ALL, Inference::On);
     let names: Vec<&str> = summary.policies.iter().map(|result| result.policy).collect();
     assert_eq!(names, ReplayPolicy::ALL.map(ReplayPolicy::name));
     std::array::from_fn(|place| of(&summary.policies[2 + place]))

@@ -302,7 +302,7 @@ fn damaged_files_are_read_and_replayed() {
                     assert!(!message.contains(char::is_control), "{message:?}");
                 }
                 for inference in [Inference::On, Inference::Off] {
-                    let summary = summarise(&trace, &ReplayPolicy::DEFAULT, inference);
+                    let summary = summarise(trace.clone(), &ReplayPolicy::DEFAULT, inference);
                     assert_eq!(all(&summary, |result| result.early), [0; 3]);
                 }
             }

@@ -50,7 +50,7 @@ pub fn replay(text: &str) -> Summary {
 }
 
 pub fn replay_with(text: &str, inference: Inference) -> Summary {
-    summarise(&parsed(text), &ReplayPolicy::DEFAULT, inference)
+    summarise(parsed(text), &ReplayPolicy::DEFAULT, inference)
 }
 
 pub fn parsed(text: impl AsRef<[u8]>) -> Trace {

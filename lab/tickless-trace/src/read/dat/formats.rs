@@ -58,30 +58,20 @@ impl Formats {
         (16..=64).contains(&self.data).then_some(())
     }
 
-    /// Reads the format of an event.
-    pub(super) fn event(&mut self, text: &[u8]) -> Option<()> {
+    /// Reads the format of an event. `kind_of` finds its kind by its name.
+    pub(super) fn event(
+        &mut self,
+        text: &[u8],
+        kind_of: fn(&[u8]) -> Option<EventKind>,
+    ) -> Option<()> {
         let text = String::from_utf8_lossy(text);
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
         let name = value("name: ")?.trim().as_bytes();
-        let id = value("ID: ")?.trim().parse().ok()?;
-        let kind = EventKind::from_name(name);
+        let id: u16 = value("ID: ")?.trim().parse().ok()?;
         let fields = text.lines().filter_map(Field::parse).collect();
-        self.insert(id, (kind, name.into(), fields));
-        Some(())
-    }
-
-    /// Reads the format of an event that is not about timers, whatever its name is.
-    pub(super) fn other(&mut self, text: &[u8]) -> Option<()> {
-        let text = String::from_utf8_lossy(text);
-        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
-        let id = value("ID: ")?.trim().parse().ok()?;
-        self.insert(id, (None, value("name: ")?.trim().as_bytes().into(), Vec::new()));
-        Some(())
-    }
-
-    fn insert(&mut self, id: u16, format: Format) {
         self.events.resize(self.events.len().max(usize::from(id) + 1), None);
-        self.events[usize::from(id)] = Some(format);
+        self.events[usize::from(id)] = Some((kind_of(name), name.into(), fields));
+        Some(())
     }
 
     /// Returns the format of the events with a number.

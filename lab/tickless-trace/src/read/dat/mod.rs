@@ -10,6 +10,7 @@
 mod formats;
 mod ring;
 
+use super::event::EventKind;
 use super::problem::Unusable;
 use flate2::read::ZlibDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -294,7 +295,7 @@ impl<'a> Dat<'a> {
     /// Skips the formats of events that tracers write, none of which is about timers.
     fn ftrace_events(&mut self, bytes: &mut Bytes<'_>) -> Option<()> {
         for _ in 0..bytes.u32()? {
-            self.formats.other(bytes.text_of_u64()?)?;
+            self.formats.event(bytes.text_of_u64()?, |_| None)?;
         }
         Some(())
     }
@@ -303,7 +304,7 @@ impl<'a> Dat<'a> {
         for _ in 0..bytes.u32()? {
             bytes.text()?;
             for _ in 0..bytes.u32()? {
-                self.formats.event(bytes.text_of_u64()?)?;
+                self.formats.event(bytes.text_of_u64()?, EventKind::from_name)?;
             }
         }
         Some(())

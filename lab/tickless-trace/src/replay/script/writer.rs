@@ -10,7 +10,7 @@ use crate::replay::policy::ReplayPolicy;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
-pub(super) struct Writer {
+pub(in crate::replay) struct Writer {
     pub(super) inference: Inference,
     pub(super) clocks: Clocks,
     left_out: LeftOut,
@@ -19,6 +19,8 @@ pub(super) struct Writer {
     pub(super) has_deferred: bool,
     ends: Ends,
     pub(super) timers: Timers,
+    /// For each record, whether it is a cancel that is only part of a different operation.
+    paired: Vec<bool>,
     pub(super) place: u32,
     pub(super) states: Vec<TimerState>,
     pub(super) cpus: Vec<Cpu>,
@@ -102,15 +104,21 @@ impl Writer {
             cpus: (0..trace.cpus).map(|_| Cpu::default()).collect(),
             script,
             clocks,
+            paired: paired::find(trace, &timers),
             timers,
         }
     }
 
-    /// Turns the records into operations, in the order of their times.
-    pub(super) fn write(mut self, trace: &Trace) -> Script {
-        let paired = paired::find(trace, &self.timers);
+    /// Turns the trace's records, which `records` returns, into operations, in the order of their
+    /// times.
+    pub(in crate::replay) fn write(
+        mut self,
+        trace: &Trace,
+        records: impl Iterator<Item = Record>,
+    ) -> Script {
         let mut gaps = trace.gaps_in_order();
-        for (place, (record, is_paired)) in trace.records.iter().zip(paired).enumerate() {
+        for (place, record) in records.enumerate() {
+            let record = &record;
             self.place = place as u32;
             gaps(place).iter().for_each(|gap| self.forget(gap));
             if record.cpu.index() >= self.cpus.len() {
@@ -119,13 +127,13 @@ impl Writer {
             let at = self.clocks.replay_time(record.time);
             self.follow_deferral(record, at);
             match self.timers.of(place) {
-                Some(timer) if is_paired => self.states[timer as usize].is_removed = true,
+                Some(timer) if self.paired[place] => self.states[timer as usize].is_removed = true,
                 Some(timer) => self.timer(Seen { record, timer, at }),
                 None => self.other(record, at),
             }
         }
-        self.place = trace.records.len() as u32;
-        gaps(trace.records.len()).iter().for_each(|gap| self.forget(gap));
+        self.place = self.paired.len() as u32;
+        gaps(self.paired.len()).iter().for_each(|gap| self.forget(gap));
         for cpu in 0..self.cpus.len() {
             self.leave(CpuId(cpu as u16));
             self.settle(CpuId(cpu as u16));
