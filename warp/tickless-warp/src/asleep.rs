@@ -120,7 +120,7 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
                 if has_slept_on(look, thread) {
                     continue;
                 }
-                thread.activity_asleep = None;
+                (thread.activity_asleep, thread.call_asleep) = (None, InCall::Runs);
                 // Read the activity before the state: the comparison below then finds each wakeup
                 // that comes after the reading of the state.
                 let before = look.activity(thread);

@@ -228,11 +228,10 @@ impl Engine<'_> {
         if self.takes_event() {
             return true;
         }
+        // First: the census has read the calls in which threads have just begun to sleep.
+        let is_held = self.is_held_by_outside();
         self.find_waits();
-        let Some(next) = self.deadlines.next() else { return false };
-        if self.is_held_by_outside() {
-            return false;
-        }
+        let Some(next) = self.deadlines.next().filter(|_| !is_held) else { return false };
         let before = self.clock.passed();
         self.clock.jump_to(next);
         self.jumped = self.log.as_ref().map(|_| self.clock.passed().saturating_sub(before));
@@ -283,8 +282,9 @@ impl Engine<'_> {
         if self.takes_event() {
             return false;
         }
+        let is_held = self.is_held_by_outside();
         self.find_waits();
-        if !is_next(self) || self.is_held_by_outside() {
+        if is_held || !is_next(self) {
             return false;
         }
         // Read only now what the other threads can change.
