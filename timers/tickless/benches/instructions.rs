@@ -64,7 +64,7 @@ const COUNTED: &[Counted] = &[
     ("limiter_take", Some(45.0), || limiter_take(&Permits::open())),
     ("limiter_refuse", Some(42.0), || limiter_refuse(&Permits::open())),
     ("timeout_expiry", Some(182.0), || timeout_expiry(&Virtual::new(Timers::builder()))),
-    ("virtual_sleep", Some(2790.0), || virtual_sleep(&VirtualTime::new())),
+    ("virtual_sleep", Some(2516.0), || virtual_sleep(&VirtualTime::new())),
     #[cfg(feature = "tokio-time")]
     ("sleep_in_one_runtime", Some(1535.0), || sleep_in_one_runtime(&Runtimes::new())),
     #[cfg(feature = "tokio-time")]

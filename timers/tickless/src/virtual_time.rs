@@ -204,9 +204,11 @@ impl VirtualTime {
         if self.is_forked_child() {
             return None;
         }
-        let next = |(timers, base): (&Timers, CpuId)| timers.shared.bases.exact_next_event(base);
-        let earliest = self.bases().map(next).min();
-        earliest.filter(|&at| at != Ns::NEVER).map(Instant::from)
+        let mut earliest = Ns::NEVER;
+        self.for_each_base(|timers, base| {
+            earliest = earliest.min(timers.shared.bases.exact_next_event(base));
+        });
+        (earliest != Ns::NEVER).then(|| earliest.into())
     }
 
     /// Checks that no timer is pending: for the end of a test. O(pending).
@@ -317,12 +319,13 @@ impl VirtualTime {
     /// already advances the clock.
     fn begin_moving(&self) -> Option<Moving<'_>> {
         self.refuse_in_child();
-        if self.moves_here() {
+        let (Inner { moving, holder, .. }, me) = (&**self.inner, waits::this_thread());
+        // Relaxed: see `moves_here`.
+        if holder.load(Ordering::Relaxed) == me {
             return None;
         }
-        let Inner { moving, holder, .. } = &**self.inner;
         let wakers = locked(moving);
-        holder.store(waits::this_thread(), Ordering::Relaxed);
+        holder.store(me, Ordering::Relaxed);
         Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
     }
 
@@ -354,11 +357,12 @@ impl VirtualTime {
         self.inner.clock.set(now.to_ns().min(END));
     }
 
-    /// Returns the bases of all sets on this clock.
-    fn bases(&self) -> impl Iterator<Item = (&Timers, CpuId)> {
-        self.inner.sets.iter().flat_map(|timers| {
-            (0..timers.shared.bases.count()).map(move |base| (timers, CpuId(base as u16)))
-        })
+    /// Visits the bases of all sets on this clock.
+    #[inline]
+    fn for_each_base<'a>(&'a self, mut visit: impl FnMut(&'a Timers, CpuId)) {
+        for timers in self.inner.sets.iter() {
+            (0..timers.shared.bases.count()).for_each(|base| visit(timers, CpuId(base as u16)));
+        }
     }
 
     /// Fires the due timers of all bases. Returns how many fired.
@@ -371,12 +375,18 @@ impl VirtualTime {
             "virtual time does not advance from {now:?}: in {ROUNDS_MAX} rounds of callbacks, \
              timers were rearmed for that instant every time; rearm them for a later one"
         );
-        let fire =
-            |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut moving.wakers).fired;
-        let fired = match &self.inner.shuffle {
-            Some(shuffle) => shuffle.order(self.bases()).into_iter().map(fire).sum(),
-            None => self.bases().map(fire).sum(),
+        let mut fired = 0;
+        let mut fire = |timers: &Timers, base| {
+            fired += timers.shared.expire(base, &mut moving.wakers).fired;
         };
+        if let Some(shuffle) = &self.inner.shuffle {
+            let mut all = Vec::new();
+            self.for_each_base(|timers, base| all.push((timers, base)));
+            shuffle.shuffle(&mut all);
+            all.into_iter().for_each(|(timers, base)| fire(timers, base));
+        } else {
+            self.for_each_base(fire);
+        }
         if fired > 0 {
             self.wait_for_tasks();
         }

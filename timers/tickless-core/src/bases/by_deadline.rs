@@ -30,13 +30,17 @@ impl<P: Platform> Bases<P> {
 #[cold]
 pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
     loop {
-        let earliest = wheel.earliest_deadline(deadline_of::<P>);
-        if earliest > now || !wheel.gather(earliest, deadline_of::<P>) {
-            break;
+        let by = wheel.earliest_deadline(deadline_of::<P>).min(now);
+        let has_gathered = wheel.gather(by, deadline_of::<P>);
+        // The last call also moves deferrable timers, which `earliest_deadline` ignores.
+        if by == now {
+            return;
+        }
+        if !has_gathered {
+            wheel.gather(now, deadline_of::<P>);
+            return;
         }
     }
-    // `earliest_deadline` ignores deferrable timers: move those that are due and still in a bucket.
-    wheel.gather(now, deadline_of::<P>);
 }
 
 /// The deadline of a pending coarse timer. The caller holds the lock of the timer's base.

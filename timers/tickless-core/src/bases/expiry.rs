@@ -352,7 +352,7 @@ impl<P: Platform> Bases<P> {
             state = self.queue_late(base, state, FiresIn::Thread, now, visited_under_lock);
             state.queues.wheel.advance(now);
         }
-        if self.settings().coarse == CoarseExpiry::AtDeadline && state.queues.wheel.has_occupied() {
+        if self.settings().coarse == CoarseExpiry::AtDeadline && state.queues.wheel.is_marked() {
             gather_by_deadline::<P>(&mut state.queues.wheel, now);
         }
         state

@@ -351,6 +351,9 @@ impl Wheel {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
         }
+        if !self.is_marked() {
+            return Ns::NEVER;
+        }
         match self.earliest(|level| level.live) {
             u64::MAX => Ns::NEVER,
             tick => self.tick.start(tick),
@@ -379,6 +382,13 @@ impl Wheel {
         };
         let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets()[bucket].is_empty());
         (DUE..=OVERDUE).chain(occupied.flat_map(marked))
+    }
+
+    /// Returns whether a bucket is marked as not empty. It is also `true` if all such buckets have
+    /// become empty since the clock last moved.
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        self.next_mark != u64::MAX
     }
 
     /// Returns whether arming at this time would move the clock.

@@ -75,10 +75,8 @@ impl Shuffle {
         Arc::clone(&self.chance)
     }
 
-    /// Returns the items in a random order.
-    pub(super) fn order<T>(&self, all: impl Iterator<Item = T>) -> Vec<T> {
-        let mut all: Vec<T> = all.collect();
-        self.chance.shuffle(&mut all);
-        all
+    /// Puts the items into a random order.
+    pub(super) fn shuffle<T>(&self, all: &mut [T]) {
+        self.chance.shuffle(all);
     }
 }

@@ -9,7 +9,7 @@
 //! towards the root and rotate at most two or three nodes; on average they stop at once.
 //! (Guibas and Sedgewick 1978; bottom-up removal as in Tarjan 1983.)
 
-use crate::link::{Colour, QueueRef, Side};
+use crate::link::{Colour, QueueRef, Side, prefetch_at};
 
 pub(super) struct Tree {
     pub(super) root: Option<QueueRef>,
@@ -129,6 +129,11 @@ impl Tree {
                 sibling = nephew;
             }
             let (near, far) = (sibling.child(short), sibling.child(full));
+            // Where many timers expire one after the other, the next removals look at these nodes,
+            // which lie in memory in the order of creation.
+            let children = |nephew: QueueRef| [Side::Earlier, Side::Later].map(|s| nephew.child(s));
+            let below = [near, far].into_iter().flatten().flat_map(children).flatten();
+            below.for_each(|node| prefetch_at(node.as_ptr().as_ptr()));
             let lifted = match (near, far) {
                 (_, Some(far)) if far.colour() == Colour::Red => {
                     far.set_colour(Colour::Black);

@@ -23,18 +23,12 @@ impl Wheel {
         self.clk_until = Ns::NEVER;
     }
 
-    /// Returns whether a timer is in a bucket. Virtual time asks in each of its steps.
-    #[inline]
-    pub(crate) fn has_occupied(&self) -> bool {
-        self.levels.iter().fold(0, |occupied, level| occupied | level.occupied) != 0
-    }
-
     /// Returns the earliest deadline of a timer that is in a bucket and not deferrable;
     /// [`Ns::NEVER`] if there is none. A timer beyond the wheel's reach counts with the time at
     /// which it is placed again.
     pub fn earliest_deadline(&mut self, deadline: impl Fn(WheelRef) -> Ns) -> Ns {
         let mut earliest = Ns::NEVER;
-        if !self.has_occupied() {
+        if !self.is_marked() {
             return earliest;
         }
         for level in 0..LEVELS {
