@@ -34,13 +34,13 @@ count() {
   [ -z "${3:-}" ] || [ $((least * 10)) -le $(($3 * 11)) ] || failed=1
 }
 count tickless local_pair 107
-count tickless local_push_out 53
+count tickless local_push_out 52
 count tickless local_pair_read 153
 count tickless local_push_out_read 98
-count tickless shared_pair 325
-count tickless shared_pair_from 294
-count tickless shared_push_out 94
-count tickless shared_push_out_from 63
+count tickless shared_pair 273
+count tickless shared_pair_from 242
+count tickless shared_push_out 86
+count tickless shared_push_out_from 54
 if build -DLIBEV -o "$out/libev" -lev 2>/dev/null; then
   count libev libev_pair
   count libev libev_push_out

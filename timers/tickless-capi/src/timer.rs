@@ -10,7 +10,6 @@ use crate::timers::{TimerSet, duration};
 use core::ffi::c_void;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
-use core::time::Duration;
 use tickless::callback::Cancel;
 use tickless::callback::StartError;
 use tickless::callback::Started;
@@ -222,7 +221,8 @@ pub unsafe extern "C" fn tickless_timer_start(timer: *const TimerStorage, after_
     start_usual(timer, after_ns, Timeout::try_now).unwrap_or_else(|| start(timer, after_ns))
 }
 
-/// Arms a usual timer, if `now` returns the time and `after_ns` is not negative.
+/// Arms a usual timer, if `now` returns the time and `after_ns` is not negative. Pushes it out
+/// without saving a register; what else there is to do is another function.
 ///
 /// # Safety
 /// As for [`Object::lend`].
@@ -232,10 +232,25 @@ unsafe fn start_usual(
     after_ns: i64,
     now: impl FnOnce(&Timeout) -> Option<Instant>,
 ) -> Option<Status> {
-    let timer = usual(timer)?;
-    let after = Duration::from_nanos(u64::try_from(after_ns).ok()?);
-    let now = now(&timer)?;
-    Some(entry(move || started(timer.start_usual(now, after))))
+    let handle = usual(timer)?;
+    let after = u64::try_from(after_ns).ok()?;
+    let now = now(&handle)?;
+    let deadline = Instant::from_nanos(now.as_nanos().saturating_add(after));
+    if handle.push_out_fast(now, deadline) {
+        return Some(Status::Ok);
+    }
+    Some(start_idle(timer, now.as_nanos(), deadline.as_nanos()))
+}
+
+/// Arms a usual timer, as `start_usual` has found it.
+#[inline(never)]
+unsafe extern "C" fn start_idle(timer: *const TimerStorage, now: u64, deadline: u64) -> Status {
+    let (handle, at) = (usual(timer).unwrap_unchecked(), Instant::from_nanos(deadline));
+    match caught(|| handle.start_fast(Instant::from_nanos(now), at)) {
+        Ok(true) => Status::Ok,
+        Ok(false) => tickless_timer_start_at(timer, deadline),
+        Err(status) => status,
+    }
 }
 
 /// Returns the handle of a usual timer, which is coarse and has the default options.

@@ -55,6 +55,12 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// this function returns.
     fn here(&self) -> CpuId;
 
+    /// Returns the same if that needs only a few instructions, as [`Lock::try_lock_fast`] does.
+    #[inline(always)]
+    fn try_here(&self) -> Option<CpuId> {
+        Some(self.here())
+    }
+
     /// Programs a CPU's event device. Called under the lock of that CPU's base, so that the device
     /// is written in the order in which its deadlines were decided. Returns what the caller must do
     /// after it has unlocked: [`Rearm::Keep`] or [`Rearm::Kick`]. A deadline that has passed makes

@@ -98,12 +98,6 @@ impl Life {
         self.0 & PENDING != 0
     }
 
-    /// The base on which the timer is pending; `None` if it is not pending.
-    #[inline]
-    pub(crate) fn pending_at(self) -> Option<CpuId> {
-        self.is_pending().then_some(CpuId((self.0 >> BASE_AT) as u16))
-    }
-
     /// Returns whether the timer is being moved from one base to another.
     pub const fn is_migrating(self) -> bool {
         self.0 & MIGRATING != 0

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::{Options, StartError, Started};
+use tickless_core::bases::{StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Ns, Window};
 
@@ -352,7 +352,7 @@ impl Inner {
         let shared = self.timer.shared();
         let now = shared.now();
         let window = self.state.on_timers_clock(armed, &shared.bases.platform().clock);
-        self.timer.start(window, now, Options::default())
+        self.timer.start(window, now)
     }
 }
 

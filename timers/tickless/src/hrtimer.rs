@@ -103,7 +103,7 @@ impl HrTimer {
     ) -> Result<Started, StartError> {
         let now = self.timer.now();
         let window = Window::new(now + after, now + after + slack);
-        self.timer.start(window, now, self.options(IfPending::Rearm))
+        self.arm(window, now, IfPending::Rearm)
     }
 
     /// Arms or rearms the timer to fire within a window. It does not fire before `soft`. After
@@ -120,16 +120,18 @@ impl HrTimer {
 
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start_window(&self, window: Window) -> Result<Started, StartError> {
-        self.timer.start(window, self.timer.now(), self.options(IfPending::Rearm))
+        self.arm(window, self.timer.now(), IfPending::Rearm)
     }
 
     fn window(&self, deadline: Ns) -> Window {
         Window::new(deadline, deadline.after(Ns(u64::from(self.slack) * SLACK_UNIT_NS)))
     }
 
-    fn options(&self, pending: IfPending) -> Options {
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn arm(&self, window: Window, now: Ns, pending: IfPending) -> Result<Started, StartError> {
         let pinned = self.is_pinned.then_some(self.base);
-        Options { pinned, fires_in: self.fires_in, pending, ..Options::default() }
+        let options = Options { pinned, fires_in: self.fires_in, pending, ..Options::default() };
+        self.timer.start_with(window, now, options)
     }
 
     pub(crate) fn set_label(&self, label: &'static str) {

@@ -1,7 +1,7 @@
 //! The methods that [`Timeout`](crate::Timeout) and [`HrTimer`](crate::HrTimer) share.
 
 /// Adds the methods that `Timeout` and `HrTimer` share. The type must have a field `timer` of type
-/// `Owned`, and the functions `around(timer)`, `window(deadline)` and `options(pending)`.
+/// `Owned`, and the functions `around(timer)`, `window(deadline)` and `arm`.
 macro_rules! timer_methods {
     ($type:ident, $link:ident $(, #[$inline:meta])?) => {
         impl $type {
@@ -30,7 +30,7 @@ macro_rules! timer_methods {
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn start(&self, after: Duration) -> Result<Started, StartError> {
                 let now = self.timer.now();
-                self.timer.start(self.window(now + after), now, self.options(IfPending::Rearm))
+                self.arm(self.window(now + after), now, IfPending::Rearm)
             }
 
             /// Like [`start`](Self::start), but counted from `now`, which the caller has just read
@@ -44,7 +44,7 @@ macro_rules! timer_methods {
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn start_from(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
                 let now = now.to_ns();
-                self.timer.start(self.window(now + after), now, self.options(IfPending::Rearm))
+                self.arm(self.window(now + after), now, IfPending::Rearm)
             }
 
             /// Arms or rearms the timer to fire at `deadline`; at once if that has passed.
@@ -56,7 +56,7 @@ macro_rules! timer_methods {
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
                 let (window, now) = (self.window(deadline.to_ns()), self.timer.now());
-                self.timer.start(window, now, self.options(IfPending::Rearm))
+                self.arm(window, now, IfPending::Rearm)
             }
 
             /// Arms the timer if it is idle. If it is pending, its deadline can move earlier, never
@@ -69,7 +69,7 @@ macro_rules! timer_methods {
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
                 let now = self.timer.now();
-                self.timer.start(self.window(now + after), now, self.options(IfPending::Reduce))
+                self.arm(self.window(now + after), now, IfPending::Reduce)
             }
 
             /// Cancels the timer without waiting for its callback. Takes no lock if the timer is

@@ -42,10 +42,10 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 #[derive(Debug)]
 pub struct Timeout {
     pub(crate) timer: Owned<WheelLink>,
-    /// The settings that every arming uses, except for the field `pending`, which each arming
-    /// method sets to a constant. So the compiler removes the test of `pending` from the inlined
-    /// code that moves a deadline to a later time.
-    options: Options,
+    wakes: Wakes,
+    /// Whether the settings beside this one are the default.
+    is_usual: bool,
+    pinned: Option<CpuId>,
 }
 
 impl Timers {
@@ -61,19 +61,21 @@ impl Timers {
 
 impl Timeout {
     pub(crate) fn around(timer: Owned<WheelLink>) -> Timeout {
-        Timeout { timer, options: Options::default() }
+        Timeout { timer, wakes: Wakes::Yes, is_usual: true, pinned: None }
     }
 
     /// Makes the timer deferrable: it never wakes the driver of its base, but fires when the driver
     /// first wakes for another reason after the timer's deadline.
     pub fn deferrable(mut self) -> Timeout {
-        self.options.wakes = Wakes::No;
+        self.wakes = Wakes::No;
+        self.is_usual = false;
         self
     }
 
     /// Pins the timer to one base, whichever CPU arms it. Arming fails if there is no such base.
     pub fn pinned(mut self, base: CpuId) -> Timeout {
-        self.options.pinned = Some(base);
+        self.pinned = Some(base);
+        self.is_usual = false;
         self
     }
 
@@ -99,10 +101,10 @@ impl Timeout {
         armed
     }
 
-    /// Returns whether [`start_usual`](Self::start_usual) can arm the timer.
+    /// Returns whether [`start_fast`](Self::start_fast) can arm the timer.
     #[doc(hidden)]
     pub fn is_usual(&self) -> bool {
-        self.options == Options::default()
+        self.is_usual
     }
 
     /// Reads the clock, if that needs no call. For the C interface.
@@ -112,14 +114,21 @@ impl Timeout {
         self.timer.try_now().map(Instant::from)
     }
 
-    /// Arms a timer with the default options, as [`start_from`](Self::start_from) does. For the C
-    /// interface.
+    /// Pushes a pending [usual](Self::is_usual) timer out without a lock, or returns `false`. For
+    /// the C interface.
     #[doc(hidden)]
     #[inline(always)]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_usual(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
-        let now = now.to_ns();
-        self.timer.start(Window::at(now + after), now, Options::default())
+    pub fn push_out_fast(&self, now: Instant, deadline: Instant) -> bool {
+        self.timer.push_out_fast(Window::at(deadline.to_ns()), now.to_ns())
+    }
+
+    /// Arms an idle [usual](Self::is_usual) timer, if no other thread uses its base. Otherwise
+    /// returns `false` and changes nothing. For the C interface.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn start_fast(&self, now: Instant, deadline: Instant) -> bool {
+        self.timer.start_fast(Window::at(deadline.to_ns()), now.to_ns())
     }
 
     /// Cancels a pending timer, if that needs no call. For the C interface.
@@ -134,10 +143,15 @@ impl Timeout {
         Window::at(deadline)
     }
 
-    #[inline]
-    fn options(&self, pending: IfPending) -> Options {
-        Options { pending, ..self.options }
+    #[inline(always)]
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn arm(&self, window: Window, now: Ns, pending: IfPending) -> Result<Started, StartError> {
+        if self.is_usual && pending == IfPending::Rearm {
+            return self.timer.start(window, now);
+        }
+        let (wakes, pinned) = (self.wakes, self.pinned);
+        self.timer.start_with(window, now, Options { wakes, pinned, pending, ..Options::default() })
     }
 }
 
-timer_methods!(Timeout, WheelLink, #[inline]);
+timer_methods!(Timeout, WheelLink, #[inline(always)]);

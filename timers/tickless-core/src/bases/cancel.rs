@@ -185,6 +185,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Returns whether the timer is pending. The answer can be out of date at once.
+    #[inline]
     pub fn is_pending<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         let life = timer.life(Ordering::Acquire);
         life.is_pending() || life.is_migrating()
@@ -235,10 +236,15 @@ impl<P: Platform> Bases<P> {
     /// program the device, as in nearly every cancel. Otherwise returns `None` and changes nothing.
     // Always inlined: a call would cost the C interface 29 of the 130 instructions of a cancel.
     #[inline(always)]
+    #[expect(unsafe_code, reason = "a base is not looked up twice")]
     fn disarm_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Option<()> {
         // Acquire: pairs with the Release of the thread that moved the timer to this base.
         let life = timer.life(Ordering::Acquire);
-        let base = self.used_base(life.pending_at()?)?;
+        if !life.is_pending() {
+            return None;
+        }
+        // SAFETY: a timer is used with one set of bases, and a pending one is on a base.
+        let base = unsafe { self.base_of(life) };
         let mut state = base.state.try_lock_fast()?;
         // Read again under the lock: see `lock_timer`.
         let is_usual = timer.life(Ordering::Relaxed) == life
@@ -247,10 +253,9 @@ impl<P: Platform> Bases<P> {
             && state.device.policy() == Policy::Lazy;
         let seen = Seen { is_running: false, is_target: true };
         let Action::Disarm(disarmed) = operation.decide(life, seen) else { return None };
-        if !is_usual {
+        if !is_usual || !L::try_dequeue(&mut state.queues, timer.node(), life) {
             return None;
         }
-        L::dequeue(&mut state.queues, timer.node(), life);
         state.counts.cancelled += 1;
         timer.set_life(disarmed);
         Some(())

@@ -4,7 +4,7 @@
 //! cancelling and firing is common to both and is written once, in `start`, `cancel` and `expiry`.
 
 use crate::link::{CoarseRef, Link, QueueLink, TimerRef, WheelLink};
-use crate::platform::Platform;
+use crate::platform::{Ordering, Platform};
 use crate::queues::wheel::{LEVELS, Wakes, Wheel, WheelPlace};
 use crate::queues::windows::PreciseQueue;
 use crate::state::{FiresIn, Life};
@@ -47,6 +47,17 @@ pub trait Family<P: Platform>: Link {
     /// Puts a timer on a list, or moves it if `life` is pending. Publishes and returns its new
     /// state.
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
+    /// Does the same for an idle timer that wakes, if that is simple, or returns `false`.
+    #[inline(always)]
+    fn try_enqueue(q: &mut Queues, timer: TimerRef<P, Self>, to: Arming, _now: Ns) -> bool {
+        Self::enqueue(q, timer, timer.life(Ordering::Relaxed), to).is_pending()
+    }
+    /// Takes a pending timer off its list, if that is simple, or returns `false`.
+    #[inline(always)]
+    fn try_dequeue(q: &mut Queues, node: Self::Ref, life: Life) -> bool {
+        let _due = Self::dequeue(q, node, life);
+        true
+    }
     /// The node of a coarse timer, through which its deadline is pushed out without the lock;
     /// `None` for a precise timer.
     fn coarse(_: Self::Ref) -> Option<CoarseRef<P::Word>> {
@@ -89,6 +100,24 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
         timer.set_life(life);
         node.open(window.soft);
         life
+    }
+
+    #[inline(always)]
+    fn try_enqueue(q: &mut Queues, timer: TimerRef<P, Self>, to: Arming, now: Ns) -> bool {
+        let node = timer.node();
+        let Some((place, list)) = q.wheel.find(node.node(), to.window.soft, now) else {
+            return false;
+        };
+        // First what is in registers by now: under the lock, no other thread uses it yet.
+        timer.set_life(timer.life(Ordering::Relaxed).armed().held(place.held()));
+        node.open(to.window.soft);
+        q.wheel.put_on(node.node(), place, list);
+        true
+    }
+
+    #[inline(always)]
+    fn try_dequeue(q: &mut Queues, node: Self::Ref, _: Life) -> bool {
+        q.wheel.try_unlink(node.node())
     }
 
     #[inline(always)]

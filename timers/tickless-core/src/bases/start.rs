@@ -7,8 +7,8 @@
 //! | the timer | function | cost |
 //! |---|---|---|
 //! | coarse, pending, and moves later | `push_out` | one compare-and-swap |
-//! | idle, on the base on which it should be | `start_fast` | one lock |
-//! | pending, on another base, or never armed | `start_slow` | one lock, or two |
+//! | idle, on the base on which it should be | `start_fast`, `start_slow` | one lock |
+//! | pending, on another base, or never armed | `start_on_any_base` | one lock, or two |
 //!
 //! `docs/dev/contract.md` has the guarantees. The current time that a caller passes is a hint: it
 //! never moves a base's time beyond the platform's clock, so a wrong value affects no other timer.
@@ -100,7 +100,10 @@ impl<P: Platform> Bases<P> {
         if self.push_out(timer, window, now, options) {
             return Ok(Started::Pending);
         }
-        self.start_fast(timer, window, now, options)
+        if options == Options::default() && self.start_fast(timer, window, now) {
+            return Ok(Started::Idle);
+        }
+        self.start_slow(timer, window, now, options)
     }
 
     /// The part of [`start`](Bases::start) that takes no lock: pushes out a pending coarse timer.
@@ -146,36 +149,69 @@ impl<P: Platform> Bases<P> {
             drop(state);
             // Relaxed: no other thread knows the timer. The start below publishes it.
             timer.word().store(life.word(), Ordering::Relaxed);
-            // `start_slow` never fails here: it refuses only a timer that was shut down.
-            let _ = self.start_slow(timer, window, now, options);
+            // This never fails here: it refuses only a timer that was shut down.
+            let _ = self.start_on_any_base(timer, window, now, options);
         }
     }
 
-    /// Arms a timer that is idle and already on the right base, if that base is plain (see
-    /// `BaseState::is_plain`). All other starts continue in another function, so that `start_fast`
-    /// keeps its values and the guard in registers.
-    #[inline(never)]
-    fn start_fast<L: Family<P>>(
-        &self,
-        timer: TimerRef<P, L>,
-        window: Window,
-        now: Ns,
-        options: Options,
-    ) -> Result<Started, StartError> {
-        let target = options.pinned.unwrap_or_else(|| self.here());
+    /// Arms a timer with the default options that is idle on the caller's base, if that base is
+    /// plain (see `BaseState::is_plain`) and used by no other thread. Otherwise returns `false` and
+    /// changes nothing. It ends with the call of any other function, or calls none, so that the
+    /// compiler keeps its values and the guard in registers.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "a base is not looked up twice")]
+    pub fn start_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, window: Window, now: Ns) -> bool {
         // Acquire: pairs with the Release of the thread that moved the timer to this base.
         let life = timer.life(Ordering::Acquire);
-        let base = self.used_base(target).filter(|_| life.is_idle_at(target));
-        let Some(state) = base.and_then(|base| base.state.try_lock_fast()) else {
-            return self.start_locked(timer, window, now, options);
+        if !self.try_here().is_some_and(|cpu| life.is_idle_at(cpu)) {
+            return false;
+        }
+        // SAFETY: a timer is used with one set of bases, and an idle one is on a base.
+        let Some(mut state) = unsafe { self.base_of(life) }.state.try_lock_fast() else {
+            return false;
         };
-        self.start_idle(state, timer, life, window, now, options)
+        // Read again under the lock: see `lock_timer`.
+        if timer.life(Ordering::Relaxed) != life || !state.is_plain::<L>() {
+            return false;
+        }
+        let arming = self.arming::<L>(window, Options::default());
+        if !L::try_enqueue(&mut state.queues, timer, arming, now) {
+            self.start_far(state, timer, window.soft, now);
+            return true;
+        }
+        state.counts.armed += 1;
+        // A timer is due at its window's end or later. So compute when exactly it is due only if
+        // the window ends before the time for which the device is armed.
+        let device_at = state.device.armed();
+        if L::least_due(arming.window) < device_at
+            && L::expiry(&state.queues, timer.node()) < device_at
+        {
+            self.update_device_after(state, timer);
+        }
+        true
     }
 
-    /// [`start_fast`](Bases::start_fast) for a timer that is not idle, or a lock that is not free.
+    /// [`start_fast`](Bases::start_fast) for a coarse timer, if the clock must be moved, or the
+    /// deadline is not an ordinary one. The lock is held.
     #[cold]
     #[inline(never)]
-    fn start_locked<L: Family<P>>(
+    fn start_far<L: Family<P>>(
+        &self,
+        state: Guard<'_, P>,
+        timer: TimerRef<P, L>,
+        deadline: Ns,
+        now: Ns,
+    ) {
+        let arming = self.arming::<L>(Window::at(deadline), Options::default());
+        self.arm_plain(state, timer, timer.life(Ordering::Relaxed), arming, now);
+    }
+
+    /// The part of [`start`](Bases::start) after `push_out` and `start_fast`.
+    #[doc(hidden)]
+    #[cold]
+    #[inline(never)]
+    pub fn start_slow<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
         window: Window,
@@ -185,30 +221,16 @@ impl<P: Platform> Bases<P> {
         let target = options.pinned.unwrap_or_else(|| self.here());
         // Acquire: as in `start_fast`.
         let life = timer.life(Ordering::Acquire);
-        match self.used_base(target).filter(|_| life.is_idle_at(target)) {
-            Some(base) => self.start_idle(base.state.lock(), timer, life, window, now, options),
-            None => self.start_slow(timer, window, now, options),
+        if let Some(base) = self.used_base(target).filter(|_| life.is_idle_at(target)) {
+            let state = base.state.lock();
+            // Read again under the lock: see `lock_timer`.
+            if timer.life(Ordering::Relaxed) == life && state.is_plain::<L>() {
+                let arming = self.arming::<L>(window, options);
+                self.arm_plain(state, timer, life, arming, now);
+                return Ok(Started::Idle);
+            }
         }
-    }
-
-    /// Arms a timer that was idle on this base when `life` was read, before the lock was taken.
-    #[inline(always)]
-    fn start_idle<L: Family<P>>(
-        &self,
-        state: Guard<'_, P>,
-        timer: TimerRef<P, L>,
-        life: Life,
-        window: Window,
-        now: Ns,
-        options: Options,
-    ) -> Result<Started, StartError> {
-        // Read again under the lock: see `lock_timer`.
-        if timer.life(Ordering::Relaxed) != life || !state.is_plain::<L>() {
-            drop(state);
-            return self.start_slow(timer, window, now, options);
-        }
-        self.arm_plain(state, timer, life, self.arming::<L>(window, options), now);
-        Ok(Started::Idle)
+        self.start_on_any_base(timer, window, now, options)
     }
 
     /// Arms an idle timer on a plain base (see `BaseState::is_plain`), whose lock is held.
@@ -223,13 +245,16 @@ impl<P: Platform> Bases<P> {
     ) {
         state.counts.armed += 1;
         self.forward::<L>(&mut state, now);
-        let armed = L::enqueue(&mut state.queues, timer, life.idle(), arming);
-        // A timer is due at its window's end or later. So compute when exactly it is due only if
-        // the window ends before the time for which the device is armed.
-        let device_at = state.device.armed();
-        let is_due_before_device = || L::expiry(&state.queues, timer.node()) < device_at;
-        if L::least_due(arming.window) < device_at && is_due_before_device() {
-            let after_unlock = self.update_device(&mut state, timer, armed, None);
+        L::enqueue(&mut state.queues, timer, life.idle(), arming);
+        self.update_device_after(state, timer);
+    }
+
+    /// Updates the device after an idle timer has been armed, and unlocks.
+    #[inline(never)]
+    fn update_device_after<L: Family<P>>(&self, mut state: Guard<'_, P>, timer: TimerRef<P, L>) {
+        if L::expiry(&state.queues, timer.node()) < state.device.armed() {
+            let after_unlock =
+                self.update_device(&mut state, timer, timer.life(Ordering::Relaxed), None);
             self.finish(state, after_unlock);
         }
     }
@@ -237,7 +262,7 @@ impl<P: Platform> Bases<P> {
     /// Takes the lock of a timer's base, whatever base that is, and arms the timer.
     #[cold]
     #[inline(never)]
-    fn start_slow<L: Family<P>>(
+    fn start_on_any_base<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
         window: Window,
@@ -258,7 +283,7 @@ impl<P: Platform> Bases<P> {
         if cpu != target && L::COARSE && !state.queues.wheel.has_lists() {
             drop(state);
             self.base_for::<L>(cpu);
-            return self.start_slow(timer, window, now, options);
+            return self.start_on_any_base(timer, window, now, options);
         }
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
@@ -370,7 +395,7 @@ impl<P: Platform> Bases<P> {
         old: Option<(Ns, Locality)>,
     ) -> Rearm {
         // A timer on a list is pending, so its word names the base.
-        let Some(cpu) = armed.pending_at() else { return Rearm::Keep };
+        let Some(cpu) = armed.base() else { return Rearm::Keep };
         let due = L::expiry(&state.queues, timer.node());
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;

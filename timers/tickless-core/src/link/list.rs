@@ -165,7 +165,7 @@ impl<const COUNT: usize, T> Lists<COUNT, T> {
     /// Appends a node to a list. O(1). Returns whether the list was empty.
     ///
     /// Panics if the node is on a list: its old neighbours would keep pointers to it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_back(&mut self, list: usize, node: WheelRef) -> bool {
         debug_assert!(!self.is_lent, "others read these lists");
         if node.is_linked() {

@@ -276,6 +276,13 @@ impl Wheel {
         self.put(node, deadline, wakes as u64 * DEFERRABLE).held()
     }
 
+    /// Finds the place and the list for a timer that wakes, to [put](Wheel::put_on) it there, if
+    /// that is simple: the clock need not move, and the deadline is ahead and within reach.
+    #[inline(always)]
+    pub(crate) fn find(&self, node: WheelRef, at: Ns, now: Ns) -> Option<(WheelPlace, usize)> {
+        if self.moves_clock(now) || node.is_linked() { None } else { self.near(at, 0) }
+    }
+
     /// Brings the clock up to date before an arming: a clock that lags would make the timer's
     /// distance seem longer, and its level coarser, than necessary. `now` is allowed to be older
     /// than a time that the wheel has seen.
@@ -478,23 +485,30 @@ impl Wheel {
         let Some((place, list)) = self.placement(deadline, notes) else {
             return self.put_due(node, WheelPlace::new(self.clk, 0, notes), OVERDUE);
         };
+        self.put_on(node, place, list);
+        place
+    }
+
+    /// Puts a timer on a list of a bucket.
+    #[inline(always)]
+    pub(crate) fn put_on(&mut self, node: WheelRef, place: WheelPlace, list: usize) {
         node.set_place(place.0);
+        let bucket = list / LANES;
         let was_empty = self.lists.push_back(list, node);
+        // Below, the node's place is read again, so that it takes no register until then.
         // If the list was not empty, its bit is set already; but an exact wheel must still record
         // that the list is not sorted.
         if was_empty || self.is_exact {
-            self.mark_occupied(place, list);
+            self.mark_occupied(WheelPlace::of(node), list);
         }
         if place.is_deferrable() {
             self.deferrable += 1;
-            return place;
+            return;
         }
-        let bucket = self.bucket(list / LANES);
-        bucket.count += 1;
-        if bucket.count == 1 {
-            self.mark_live(place);
+        if self.bucket(bucket).count == 0 {
+            self.mark_live(WheelPlace::of(node));
         }
-        place
+        self.bucket(bucket).count += 1;
     }
 
     /// Puts a timer that is due on `DUE` or `OVERDUE`.
@@ -508,12 +522,14 @@ impl Wheel {
     }
 
     /// Sets the bits of a list's bucket and level, so that expiry finds the list.
+    #[inline(always)]
     fn mark_occupied(&mut self, place: WheelPlace, list: usize) {
         self.bucket(list / LANES).lanes |= (1 | 1 << LANES) << (list % LANES);
         self.level(place.level()).occupied |= 1 << place.slot();
         self.next_mark = self.next_mark.min(place.expiry());
     }
 
+    #[inline(always)]
     fn mark_live(&mut self, place: WheelPlace) {
         self.level(place.level()).live |= 1 << place.slot();
     }
@@ -539,6 +555,19 @@ impl Wheel {
         }
         self.uncount(WheelPlace::of(node));
         self.take_off_list(node);
+    }
+
+    /// Cancels a pending timer if that concerns its bucket alone: it wakes and is not due, and no
+    /// walk is in progress. Otherwise returns `false`.
+    #[inline(always)]
+    pub(crate) fn try_unlink(&mut self, node: WheelRef) -> bool {
+        let place = WheelPlace::of(node);
+        if self.is_walked || place.is_deferrable() || place.expiry() <= self.clk {
+            return false;
+        }
+        self.uncount_in_bucket(place);
+        self.take_off_list(node);
+        true
     }
 
     /// Makes sure that neither `run_ahead` nor `cursor` refers to a timer that is about to be
@@ -593,6 +622,11 @@ impl Wheel {
             self.due_live -= 1;
             return;
         }
+        self.uncount_in_bucket(place);
+    }
+
+    #[inline(always)]
+    fn uncount_in_bucket(&mut self, place: WheelPlace) {
         let bucket = self.bucket(place.bucket());
         bucket.count -= 1;
         if bucket.count == 0 {

@@ -93,6 +93,12 @@ impl CpuMap {
         }
     }
 
+    /// Does the same for a CPU with a base, if its number can be read without a call.
+    #[inline(always)]
+    pub fn try_here(&self) -> Option<CpuId> {
+        self.base_of.get(current(self.current.rseq_offset)?).map(|&base| CpuId(base))
+    }
+
     #[cold]
     fn base_without_cpu(&self, cpu: usize) -> CpuId {
         let place = self.chance.as_ref().map_or(cpu, |chance| chance.draw() as usize);
@@ -114,16 +120,16 @@ impl CurrentCpu {
     /// Returns the CPU's number. The thread can move to another CPU at any moment.
     #[inline]
     pub fn number(self) -> usize {
-        current(self.rseq_offset)
+        current(self.rseq_offset).unwrap_or_else(getcpu)
     }
 }
 
-/// Returns the current CPU from the rseq area, or by a call if `rseq_offset` is 0 (no area).
+/// Returns the current CPU from the rseq area; `None` if `rseq_offset` is 0 (no area).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
-fn current(rseq_offset: isize) -> usize {
+fn current(rseq_offset: isize) -> Option<usize> {
     match rseq_offset {
-        0 => getcpu(),
+        0 => None,
         offset => {
             let cpu: u32;
             // SAFETY: glibc puts every thread's rseq area at this offset from the thread pointer;
@@ -137,14 +143,14 @@ fn current(rseq_offset: isize) -> usize {
                 );
             }
             // The field is negative if glibc could not register this thread's rseq area.
-            if cpu < 1 << 30 { cpu as usize } else { getcpu() }
+            (cpu < 1 << 30).then_some(cpu as usize)
         }
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn current(_: isize) -> usize {
-    getcpu()
+fn current(_: isize) -> Option<usize> {
+    None
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -186,7 +192,7 @@ mod tests {
     #[test]
     fn rseq_and_getcpu_agree() {
         // The thread can move to another CPU between the two calls, but not every time.
-        assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == getcpu()));
+        assert!((0..100).any(|_| CurrentCpu::new().number() == getcpu()));
     }
 
     #[test]

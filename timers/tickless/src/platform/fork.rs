@@ -13,7 +13,8 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Incremented in every forked child, so that it differs from its value in the parent.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -41,6 +42,14 @@ impl Process {
     }
 }
 
+/// A `fn()` that a forked child calls first; null if there is none.
+static IN_CHILD: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// From now on each forked child calls this function. There is one such function.
+pub fn call_in_child(function: fn()) {
+    IN_CHILD.store(function as *mut (), Ordering::Relaxed);
+}
+
 /// Returns whether this process was forked since the library was loaded.
 #[cfg(linux_platform)]
 pub fn is_child() -> bool {
@@ -59,10 +68,15 @@ static WHEN_LOADED: extern "C" fn() = count_forks;
 extern "C" fn count_forks() {
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
+        let call = IN_CHILD.load(Ordering::Relaxed);
+        if !call.is_null() {
+            // SAFETY: only `call_in_child` writes it.
+            unsafe { core::mem::transmute::<*mut (), fn()>(call)() };
+        }
     }
-    // SAFETY: `in_child` is a function of this program, and only increments an atomic, which a
-    // child is allowed to do between fork and exec. Registration fails only for lack of memory;
-    // children are then not detected.
+    // SAFETY: `in_child` is a function of this program, and only writes an atomic and a word of its
+    // thread, which a child is allowed to do between fork and exec. Registration fails only for
+    // lack of memory; children are then not detected.
     unsafe {
         libc::pthread_atfork(None, None, Some(in_child));
     }

@@ -77,6 +77,11 @@ unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
         self.cpus.here()
     }
 
+    #[inline(always)]
+    fn try_here(&self) -> Option<CpuId> {
+        self.cpus.try_here()
+    }
+
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         match self.devices.get(cpu.index()) {
             Some(device) => device.program(cpu, at),

@@ -17,7 +17,7 @@
 //! Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003).
 
 use crate::platform::bias::{BarrierCost, Barriers, Bias, ThreadSlot};
-use crate::platform::fork::ProcessLock;
+use crate::platform::fork::{self, ProcessLock};
 use crate::platform::membarrier;
 use crate::platform::relax::relax;
 use crate::platform::system_clock::system_now;
@@ -199,6 +199,8 @@ fn take_slot() -> Option<&'static Slot> {
             let slot = Box::leak(Box::new(Slot(ThreadSlot::new())));
             // Other threads turn the address back into a reference, in `by_name`.
             let _ = core::ptr::from_ref(slot).expose_provenance();
+            // A forked child owns no lock of its parent's, so that it takes none by its bias.
+            fork::call_in_child(|| OwnSlot::set(&raw const NO_SLOT));
             slot
         });
         OwnSlot::set(slot);

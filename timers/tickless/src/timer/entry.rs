@@ -22,7 +22,7 @@ use core::pin::Pin;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
-use tickless_core::bases::{Family, Options, Started};
+use tickless_core::bases::{Family, Started};
 use tickless_core::link::Timer;
 use tickless_core::time::{Ns, Window};
 
@@ -215,7 +215,7 @@ impl<L: Family<Host>> Entry<L> {
             // SAFETY: the timer has not been used before, and only its task uses it.
             unsafe { timer.start_new(entry.window(entry.deadline()), now) };
         } else {
-            let _ = timer.start(entry.window(entry.deadline()), now, Options::default());
+            let _ = timer.start(entry.window(entry.deadline()), now);
         }
         timer.label_as_polled();
         Poll::Pending
@@ -278,7 +278,7 @@ impl<L: Family<Host>> Entry<L> {
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
         if let Some(timer) = self.timer().filter(|_| self.stage.get() == Stage::Armed) {
             let window = self.window(deadline);
-            let start = || timer.start(window, now, Options::default());
+            let start = || timer.start(window, now);
             let lead = self.lead.get();
             if (1..Lead::<AtomicU8>::CLOSED).contains(&lead) {
                 // A driver that finds the lead reads this deadline, and rearms the timer for it.

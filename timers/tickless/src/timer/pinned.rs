@@ -139,10 +139,47 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         unsafe { TimerRef::new(self.timer) }
     }
 
-    /// Arms the timer, unless this is a forked child, and emits events about it.
-    #[inline]
+    /// Arms the timer with the default options, as [`start_with`](Self::start_with) does.
+    #[inline(always)]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn start(
+    pub(crate) fn start(&self, window: Window, now: Ns) -> Result<Started, StartError> {
+        // Do not access the timer after it has been armed: its callback has perhaps freed it.
+        if self.push_out_fast(window, now) {
+            return Ok(Started::Pending);
+        }
+        if self.start_fast(window, now) {
+            return Ok(Started::Idle);
+        }
+        self.start_with(window, now, Options::default())
+    }
+
+    /// As [`push_out`](Self::push_out), but `false` in a forked child.
+    #[inline(always)]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn push_out_fast(&self, window: Window, now: Ns) -> bool {
+        self.set.bases.is_pending(self.timer())
+            && !self.set.is_forked_child()
+            && self.push_out(window, now)
+    }
+
+    /// Arms an idle timer with the default options, if no other thread uses its base. Otherwise
+    /// returns `false` and changes nothing, as in a forked child: there no thread owns the bias of
+    /// a lock that it has inherited.
+    #[inline(always)]
+    pub(crate) fn start_fast(&self, window: Window, now: Ns) -> bool {
+        // A debug build notes where each timer was armed.
+        let is_noted = cfg!(debug_assertions) || events::are_traced();
+        let is_done = !is_noted && self.set.bases.start_fast(self.timer(), window, now);
+        if is_done && L::COARSE {
+            self.set.changed();
+        }
+        is_done
+    }
+
+    /// Arms the timer, unless this is a forked child, and emits events about it.
+    #[inline(never)]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn start_with(
         &self,
         window: Window,
         now: Ns,
@@ -193,7 +230,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
 
     /// Calls `push_out`, which makes the deadline of a pending timer later without taking a lock.
     /// Returns `false`, without a change, if that needs the lock: the caller then uses `start`.
-    #[inline]
+    #[inline(always)]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out_by(&self, push_out: impl FnOnce(&Self) -> bool) -> bool {
         // While events are traced, leave it to `start`, which emits the event of an arming.
@@ -206,7 +243,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// As [`push_out_by`](Self::push_out_by), for a coarse timer.
-    #[inline]
+    #[inline(always)]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
         self.push_out_by(|this| {
@@ -224,6 +261,12 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
 
     #[inline]
     pub(crate) fn cancel(&self) -> Cancel {
+        if self.cancel_fast() { Cancel::Pending } else { self.cancel_slow() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cancel_slow(&self) -> Cancel {
         if self.set.is_forked_child() {
             return Cancel::Idle;
         }
@@ -233,10 +276,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// As [`Bases::cancel_fast`](tickless_core::bases::Bases::cancel_fast).
     #[inline(always)]
     pub(crate) fn cancel_fast(&self) -> bool {
-        if self.set.is_forked_child() || events::are_traced() {
-            return false;
-        }
-        let is_done = self.set.bases.cancel_fast(self.timer());
+        // In a forked child no thread owns the lock of a base that it has inherited.
+        let is_done = !events::are_traced() && self.set.bases.cancel_fast(self.timer());
         self.set.changed();
         is_done
     }
@@ -457,7 +498,7 @@ mod tests {
                 Pinned::<&Shared, QueueLink>::new(slow.cast(), &scene.others)
             };
             let now = scene.others.now();
-            timer.start(Window::at(now), now, Options::default()).expect("not shut down");
+            timer.start(Window::at(now), now).expect("not shut down");
             while !scene.begun.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
@@ -482,7 +523,7 @@ mod tests {
         // SAFETY: the memory is large enough, and only this slot uses it until it is given back.
         let first = unsafe { slot::own(slot, &time.timers().shared, Dies(scene)) };
         let now = time.timers().shared.now();
-        first.start(Window::at(now), now, Options::default()).expect("not shut down");
+        first.start(Window::at(now), now).expect("not shut down");
         *scene.first.lock().unwrap() = Some(first);
         time.advance(Duration::from_millis(1));
         assert!(scene.waited.load(Ordering::SeqCst), "freed while its callback ran");

@@ -69,7 +69,7 @@ impl WheelPlace {
 
     /// Returns the level and the deferrable bit, to be stored in the timer's state word.
     #[inline]
-    pub(super) fn held(self) -> Held {
+    pub(crate) fn held(self) -> Held {
         Held::from_bits(self.0)
     }
 }
@@ -78,19 +78,45 @@ impl Wheel {
     /// Returns the proper place and list for a deadline; `None` if the deadline has passed.
     #[inline(always)]
     pub(super) fn placement(&self, deadline: Ns, notes: u64) -> Option<(WheelPlace, usize)> {
+        self.near(deadline, notes).or_else(|| self.far(deadline, notes))
+    }
+
+    /// Does the same for a usual deadline: one within the wheel's reach, that has not passed.
+    #[inline(always)]
+    pub(super) fn near(&self, deadline: Ns, notes: u64) -> Option<(WheelPlace, usize)> {
+        // Use the tick before the deadline: a bucket expires at the end of its granule, so a
+        // deadline at that very tick belongs to the bucket.
+        // One comparison finds late times, which are not divided by multiplying, and 0.
+        let before = Ns(deadline.0.wrapping_sub(1));
+        if before.0 > i64::MAX as u64 {
+            return None;
+        }
+        let last = self.tick.floor(before);
+        // One comparison: if the deadline has passed, the distance wraps.
+        let distance = last.wrapping_sub(self.clk);
+        if distance >= REACH {
+            return None;
+        }
+        let level = level_of(distance);
+        Some(on_level((last * LANES as u64) >> (3 * level), level, notes))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn far(&self, deadline: Ns, notes: u64) -> Option<(WheelPlace, usize)> {
         let tick = self.tick.ceil(deadline);
         if tick <= self.clk {
             return None;
         }
-        // Use the tick before the deadline: a bucket expires at the end of its granule, so a
-        // deadline at that very tick belongs to the bucket.
-        let (last, distance) = (tick - 1, tick - 1 - self.clk);
-        if distance < REACH {
-            return Some(on_level(last, level_of(distance), last, notes));
-        }
-        // Beyond the wheel's reach: the distance is clamped, and the timer is placed again when the
-        // clamped distance has passed (D7).
-        Some(on_level(self.clk + REACH - 1, LEVELS - 1, last, notes))
+        let last = tick - 1;
+        let (level, clamped) = match last - self.clk {
+            distance if distance < REACH => (level_of(distance), last),
+            // Beyond the wheel's reach the distance is clamped, and the timer is placed again when
+            // the clamped distance has passed (D7). The list still depends on the deadline.
+            _ => (LEVELS - 1, self.clk + REACH - 1),
+        };
+        let granules = clamped >> (3 * level);
+        Some(on_level(granules * LANES as u64 + lane(last, level) as u64, level, notes))
     }
 }
 
@@ -108,15 +134,14 @@ pub(crate) const fn level_of(between: u64) -> usize {
     ((padded.ilog2() as usize - 3) * 43) >> 7
 }
 
-/// Returns the place on a level for a timer that expires after the tick `last`, and its list. The
-/// list depends on the last tick before the deadline, even if `last` has been clamped.
-#[inline]
-fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (WheelPlace, usize) {
-    let granule = 3 * level as u32;
-    let granules = (last >> granule) + 1;
-    let slot = granules as usize % SLOTS;
-    let list = (level * SLOTS + slot) * LANES + lane(last_of_deadline, level);
-    (WheelPlace::new(granules << granule, level, notes), list)
+/// Returns the place on a level, and the list, for a timer whose last tick before the deadline is
+/// in this eighth of a granule, counted from the beginning of the clock.
+#[inline(always)]
+fn on_level(eighth: u64, level: usize, notes: u64) -> (WheelPlace, usize) {
+    // The bucket comes due with the next granule.
+    let next = eighth + LANES as u64;
+    let list = level * SLOTS * LANES + next as usize % (SLOTS * LANES);
+    (WheelPlace::new((next / LANES as u64) << (3 * level), level, notes), list)
 }
 
 /// Returns the eighth of its granule in which a deadline is. Equal deadlines are in the same
