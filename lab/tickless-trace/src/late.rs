@@ -176,7 +176,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let folds_kernel = selection.folds && selection.is_any();
     let is_selected = |pid: u32| selection.has(trace, pid);
     let is_followed =
-        |pid: u32| is_selected(pid) && !(folds_kernel && trace.processes.is_kernel(pid));
+        |pid: u32| is_selected(pid) && !(folds_kernel && trace.processes.kernel.contains(&pid));
     let mut waits = Waits::new(trace, threshold, is_followed);
     let spans = Spans::of(trace, |record, activity| waits.follow(record, activity));
     let (mut sleeps, mut late) = (0, Vec::new());
@@ -192,7 +192,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         let is_rounded = sleep.is_wheel
             && sleep.callback.since(sleep.due) <= cause::granularity(trace, sleep)
             && sleep.ran.since(sleep.callback) <= threshold;
-        if folds_kernel && trace.processes.is_kernel(sleep.pid) {
+        if folds_kernel && trace.processes.kernel.contains(&sleep.pid) {
             folded.kernel_threads += 1;
         } else if selection.folds && is_rounded {
             folded.wheel += 1;
@@ -208,12 +208,8 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         .collect();
     let hops = found.iter().flat_map(|sleep| &sleep.hops);
     let causes = shares(hops.map(|hop| (hop.cause.clone(), 1, hop.ns)));
-    let causes = causes.into_iter().map(|Share { cause, times, ns, percent }| CauseShare {
-        cause,
-        sleeps: times,
-        ns,
-        percent,
-    });
+    let share =
+        |Share { cause, times: sleeps, ns, percent }| CauseShare { cause, sleeps, ns, percent };
     let count = found.len() as u64;
     found.sort_by_key(|sleep| (Reverse(sleep.late_ns), sleep.due_ns));
     found.truncate(WORST_MAX);
@@ -225,7 +221,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         sleeps,
         late: count,
         folded,
-        causes: causes.collect(),
+        causes: causes.into_iter().map(share).collect(),
         is_partial: false,
         worst: found,
         woken_by: shares(

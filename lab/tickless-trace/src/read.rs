@@ -119,7 +119,7 @@ impl Trace {
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
         let read = open::open(input).and_then(|input| match input {
             Input::Text(lines) => reader::read(path, lines),
-            Input::Dat(file) => binary::read(path, &file),
+            Input::Dat(file) => binary::read(path, file),
             Input::Perf(file) => perf::read(path, &file),
         });
         read.map_err(|why| TraceError { path: path.to_owned(), why })

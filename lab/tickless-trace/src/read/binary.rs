@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::Context;
@@ -23,43 +24,42 @@ use super::{Record, Trace};
 const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// Reads a whole `trace.dat`. O(n log n) in the number of events.
-pub(super) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
+pub(super) fn read(path: &str, file: Vec<u8>) -> Result<Trace, Unusable> {
     let mut dat = dat::read(file)?;
     let mut reader = Reader::of_recording(&mut dat);
-    let mut recorded: Vec<&dat::Buffer> = Vec::new();
-    for buffer in &dat.buffers {
-        // The pages of instances in a file of version 6 are not loaded.
-        if !buffer.is_loaded() || buffer.cpus.iter().any(|(_, pages)| !pages.is_empty()) {
-            recorded.push(buffer);
-        }
-    }
-    let name = |buffer: &&dat::Buffer| match buffer.name.as_str() {
+    let mut recorded = std::mem::take(&mut dat.buffers);
+    // The pages of instances in a file of version 6 are not loaded.
+    let has_pages = |buffer: &dat::Buffer| {
+        buffer.cpus.iter().any(|(_, of)| of.iter().any(|piece| !piece.is_empty()))
+    };
+    recorded.retain(|buffer| !buffer.is_loaded() || has_pages(buffer));
+    let name = |buffer: &dat::Buffer| match buffer.name.as_str() {
         "" => "the top instance".to_string(),
         name => printable(name.as_bytes()),
     };
-    match recorded[..] {
-        [] => {}
-        [buffer] => reader.buffer(&dat, buffer)?,
-        ref several => {
-            let names: Vec<String> = several.iter().map(name).collect();
-            return Err(Unusable::Several { names: names.join(", ") });
-        }
+    if recorded.len() > 1 {
+        let names: Vec<String> = recorded.iter().map(name).collect();
+        return Err(Unusable::Several { names: names.join(", ") });
+    }
+    if let Some(buffer) = recorded.pop() {
+        reader.buffer(&dat, buffer)?;
     }
     reader.finish_records(path)
 }
 
 /// The events of a CPU that are still to come.
-struct Source<'a> {
+struct Source {
     cpu: CpuId,
-    ring: Ring<'a>,
-    next: Entry<'a>,
+    ring: Ring,
+    /// The time of the next event, and where its record is in the ring.
+    next: (u64, Range<usize>),
     /// Whether events are missing before the next one.
     is_lost: bool,
 }
 
 impl Reader {
     /// Takes what a recording has beside its events.
-    pub(super) fn of_recording(dat: &mut Dat<'_>) -> Reader {
+    pub(super) fn of_recording(dat: &mut Dat) -> Reader {
         let mut reader = Reader::default();
         reader.names.symbols = Symbols::parse(std::mem::take(&mut dat.symbols));
         reader.header.names_tool = true;
@@ -80,7 +80,7 @@ impl Reader {
     }
 
     /// Reads the events of all CPUs in the order of their times, and numbers them from 1.
-    fn buffer(&mut self, dat: &Dat<'_>, buffer: &dat::Buffer<'_>) -> Result<(), Unusable> {
+    fn buffer(&mut self, dat: &Dat, buffer: dat::Buffer) -> Result<(), Unusable> {
         let clock = buffer.clock.as_str();
         if !clock.is_empty() && !CLOCKS.contains(&clock) {
             return Err(Unusable::Clock { clock: printable(clock.as_bytes()) });
@@ -89,22 +89,21 @@ impl Reader {
         let mut sources = Vec::new();
         // For each CPU, the time of its next event.
         let mut order = BinaryHeap::new();
-        for (at, (cpu, pages)) in buffer.cpus.iter().enumerate() {
-            let cpu = cpu_id((*cpu).into())
+        for (at, (cpu, pages)) in buffer.cpus.into_iter().enumerate() {
+            let cpu = cpu_id(cpu.into())
                 .ok_or(Unusable::Damaged { form: "trace.dat", what: "table of CPUs" })?;
             let ring = Ring::new(pages, buffer.page_size, dat.formats.data);
-            let next = Entry { time: 0, record: &[] };
-            let mut source = Source { cpu, ring, next, is_lost: false };
+            let mut source = Source { cpu, ring, next: (0, 0..0), is_lost: false };
             if self.advance(&mut source, &mut missed) {
-                order.push(Reverse((source.next.time, at)));
+                order.push(Reverse((source.next.0, at)));
             }
             sources.push(source);
         }
         let mut losses = Vec::new();
         while let Some(mut first) = order.peek_mut() {
             let source = &mut sources[first.0.1];
-            let Source { cpu, next, .. } = *source;
-            match self.entry(dat, cpu, next) {
+            let (cpu, (time, at)) = (source.cpu, source.next.clone());
+            match self.entry(dat, cpu, source.ring.entry(time, at)) {
                 Some(true) if std::mem::take(&mut source.is_lost) => {
                     losses.push(Loss { line: self.records.len() as u32 - 1, cpu: Some(cpu) });
                 }
@@ -115,7 +114,7 @@ impl Reader {
                 }
             }
             if self.advance(source, &mut missed) {
-                first.0.0 = source.next.time;
+                first.0.0 = source.next.0;
             } else {
                 PeekMut::pop(first);
             }
@@ -139,11 +138,11 @@ impl Reader {
     }
 
     /// Goes to the next event of a CPU. Returns `false` if there is none.
-    fn advance(&mut self, source: &mut Source<'_>, missed: &mut u64) -> bool {
+    fn advance(&mut self, source: &mut Source, missed: &mut u64) -> bool {
         while let Some(found) = source.ring.next() {
             match found {
-                Found::Event(entry) => {
-                    source.next = entry;
+                Found::Event(time, at) => {
+                    source.next = (time, at);
                     return true;
                 }
                 loss @ Found::Lost { .. } => self.lost(source, loss, missed),
@@ -153,7 +152,7 @@ impl Reader {
     }
 
     /// Notes that events of a CPU are missing.
-    fn lost(&mut self, source: &mut Source<'_>, loss: Found<'_>, missed: &mut u64) {
+    fn lost(&mut self, source: &mut Source, loss: Found, missed: &mut u64) {
         if let Found::Lost { count, is_damage } = loss {
             source.is_lost = true;
             *missed += count.unwrap_or(0);
@@ -166,7 +165,7 @@ impl Reader {
 
     /// Reads an event. Returns whether it is of a kind that is read; `None` if it is of none that
     /// the file describes.
-    pub(super) fn entry(&mut self, dat: &Dat<'_>, cpu: CpuId, entry: Entry<'_>) -> Option<bool> {
+    pub(super) fn entry(&mut self, dat: &Dat, cpu: CpuId, entry: Entry<'_>) -> Option<bool> {
         self.line_number += 1;
         let record = entry.record;
         let id = u16::from_le_bytes([*record.first()?, *record.get(1)?]);

@@ -47,14 +47,13 @@ pub(super) fn wrong_unit(records: &[Record], names: &Names) -> Option<(u64, u64)
     const EXPIRIES_MIN: usize = 16;
     const SPAN_NS_MIN: u64 = 10_000_000;
     let ticks = names.tick_functions();
-    let mut pairs: Vec<(u64, u64)> = Vec::new();
-    for record in records {
-        if let Event::HrtimerExpireEntry { now, function, .. } = record.event
-            && ticks.contains(&Some(function))
-        {
-            pairs.push((record.time.0, now.0));
+    let of_tick = |record: &Record| match record.event {
+        Event::HrtimerExpireEntry { now, function, .. } => {
+            ticks.contains(&Some(function)).then_some((record.time.0, now.0))
         }
-    }
+        _ => None,
+    };
+    let pairs: Vec<(u64, u64)> = records.iter().filter_map(of_tick).collect();
     let quarter = pairs.len() / 4;
     if pairs.len() < EXPIRIES_MIN {
         return None;

@@ -110,7 +110,7 @@ pub(super) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
 }
 
 impl<'a> Perf<'a> {
-    fn open(file: &'a [u8]) -> Result<(Perf<'a>, Dat<'a>), Unusable> {
+    fn open(file: &'a [u8]) -> Result<(Perf<'a>, Dat), Unusable> {
         let refused = |what, with| Err(Unusable::Perf { what, with });
         let mut head = Bytes(file);
         head.take(8).ok_or(damaged("beginning"))?;
@@ -293,7 +293,7 @@ fn check(attr: &PerfEventAttr) -> Result<(), Unusable> {
 
 impl Reader {
     /// Reads the records in the order of the file.
-    fn samples(&mut self, perf: &Perf<'_>, dat: &Dat<'_>) {
+    fn samples(&mut self, perf: &Perf<'_>, dat: &Dat) {
         // An interrupt can record events between the time of another event and its record.
         const NESTED_NS_MAX: u64 = 1_000_000;
         let mut cpus: NumberMap<u64, CpuId> = NumberMap::default();

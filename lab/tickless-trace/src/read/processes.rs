@@ -22,7 +22,8 @@ const STEAL: &str = "# steal ns:";
 pub struct Processes {
     of_thread: HashMap<u32, u32>,
     names: HashMap<u32, Box<str>>,
-    kernel: HashSet<u32>,
+    /// The kernel's threads.
+    pub(crate) kernel: HashSet<u32>,
     /// For each thread whose control group used up its quota, the group's index in `limits`.
     limited: HashMap<u32, usize>,
     /// The groups that used up their quota, in the order of the numbers that
@@ -76,10 +77,6 @@ impl Processes {
     /// Returns the threads that the recorder has listed.
     pub(crate) fn threads(&self) -> impl Iterator<Item = u32> {
         self.of_thread.keys().chain(&self.kernel).copied()
-    }
-
-    pub fn is_kernel(&self, thread: u32) -> bool {
-        self.kernel.contains(&thread)
     }
 
     /// Adds a group that used up its quota. A thread in two such groups counts for the one that did
@@ -217,7 +214,10 @@ mod tests {
         assert!(lines.lines().all(|line| processes.read(line.as_bytes())));
         assert_eq!([70, 71, 72, 2, 9].map(|thread| processes.of(thread)), [70, 70, 70, 2, 9]);
         assert_eq!((processes.name(70), processes.name(71)), (Some("a: b"), None));
-        assert_eq!([2, 3, 70].map(|thread| processes.is_kernel(thread)), [true, true, false]);
+        assert_eq!(
+            [2, 3, 70].map(|thread| processes.kernel.contains(&thread)),
+            [true, true, false]
+        );
         assert!(
             !["# process x", "# kernel 6.1", "# process : a"]
                 .iter()
@@ -254,7 +254,7 @@ mod tests {
         assert!(running().lines().all(|line| now.read(line.as_bytes())));
         let threads = now.of_thread.values().filter(|process| **process == mine).count();
         assert!(threads > 1 && now.name(mine).is_some(), "{now:?}");
-        assert!(!now.is_kernel(mine));
+        assert!(!now.kernel.contains(&mine));
         drop(tell);
         assert!(other.join().unwrap().is_err());
     }

@@ -2,28 +2,18 @@
 //! 6.12; their texts are those of `trace-cmd report -t -N`, and of the kernel. Debian's trace-cmd
 //! has no zlib: that file is the one with zstd, with every piece packed anew.
 
-use crate::support::{data, data_path, parsed, random};
+use crate::support::{data, parsed, random, recorded, strip};
 use crate::trace_damage::given;
 use std::collections::HashSet;
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
-use tickless_trace::read::{Cause, Event, EventKind, Family, Record, TimerAddr};
+use tickless_trace::read::{Cause, EventKind, Family, Record, TimerAddr};
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
-
-fn recorded(name: &str) -> Trace {
-    Trace::read(&data_path(name)).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// The events of a trace, with the names of their functions in place of ids.
 fn events(trace: &Trace) -> Vec<(Record, String)> {
-    let name = |event: &Event| match *event {
-        Event::TimerStart { function, .. }
-        | Event::HrtimerStart { function, .. }
-        | Event::TimerExpireEntry { function, .. }
-        | Event::HrtimerExpireEntry { function, .. } => trace.names.name(function).to_string(),
-        _ => String::new(),
-    };
-    trace.records.iter().map(|record| (*record, name(&record.event))).collect()
+    let name = |mut record: Record| trace.names.name(strip(&mut record)).to_string();
+    trace.records.iter().map(|record| (*record, name(*record))).collect()
 }
 
 fn summary(trace: &Trace) -> serde_json::Value {

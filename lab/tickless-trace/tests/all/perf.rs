@@ -1,32 +1,10 @@
 //! Recordings of perf 6.1, read directly: beside what `perf script` prints of them, beside a
 //! `trace.dat` of the same time, and damaged.
 
-use crate::support::{assert_documented, data, data_path};
+use crate::support::{assert_documented, data, recorded, strip};
 use std::collections::{HashMap, HashSet};
 use tickless_trace::Trace;
-use tickless_trace::read::{Cause, Context, Event, NameId, Record};
-
-fn recorded(name: &str) -> Trace {
-    Trace::read(&data_path(name)).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Takes from an event what a text of perf lacks: what the CPU was executing, and whether a timer
-/// is deferrable. Returns the function, which a perf.data has no name of.
-fn strip(record: &mut Record) -> NameId {
-    (record.line, record.context) = (0, Context::NotRecorded);
-    if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
-        *is_deferrable = false;
-    }
-    match &mut record.event {
-        Event::TimerStart { function, .. }
-        | Event::HrtimerStart { function, .. }
-        | Event::TimerExpireEntry { function, .. }
-        | Event::HrtimerExpireEntry { function, .. } => {
-            std::mem::replace(function, NameId::UNKNOWN)
-        }
-        _ => NameId::UNKNOWN,
-    }
-}
+use tickless_trace::read::{Cause, Context, NameId, Record};
 
 /// Goal: all that is read from a perf.data is what perf prints of it, but for what either lacks.
 #[test]

@@ -1,6 +1,6 @@
 //! The text of each tool is read as the same events.
 
-use crate::support::{data_path, parsed, sample_text};
+use crate::support::{parsed, recorded, sample_text};
 use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::read::{
@@ -8,17 +8,13 @@ use tickless_trace::read::{
 };
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
-fn sample(name: &str) -> Trace {
-    Trace::read(&data_path(name)).unwrap_or_else(|error| panic!("{error}"))
-}
-
 fn first(trace: &Trace, kind: EventKind) -> Record {
     *trace.records.iter().find(|record| record.event.kind() == kind).unwrap()
 }
 
 #[test]
 fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
-    let trace = sample("trace-cmd.txt");
+    let trace = recorded("trace-cmd.txt");
     assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
     assert_eq!(trace.records.len(), 19);
     assert_eq!((trace.dropped_events, trace.skipped_lines), (3, 0));
@@ -49,7 +45,7 @@ fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
 
 #[test]
 fn trace_cmd_2_has_no_flags_and_older_names() {
-    let trace = sample("trace-cmd-2.txt");
+    let trace = recorded("trace-cmd-2.txt");
     assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
     assert_eq!(trace.records.len(), 8);
     let known = [Cause::JiffiesNotPlaced, Cause::ModesLeftOut];
@@ -71,7 +67,7 @@ fn trace_cmd_2_has_no_flags_and_older_names() {
 /// The stack under an event, a thread's number behind its process's, and lost events.
 #[test]
 fn what_perf_prints_between_events_is_read() {
-    let trace = sample("perf.txt");
+    let trace = recorded("perf.txt");
     assert_eq!((trace.records.len(), trace.dropped_events, trace.skipped_lines), (15, 4, 0));
     assert_eq!(first(&trace, EventKind::HrtimerStart).time, Ns(3_028_536_013_000));
 }
@@ -195,7 +191,7 @@ fn every_base_is_among_the_cpus() {
 
 #[test]
 fn a_short_trace_takes_hz_from_the_tick() {
-    let trace = sample("trace-cmd.txt");
+    let trace = recorded("trace-cmd.txt");
     assert_eq!((trace.hz, trace.jiffies), (None, None));
     let line = |ns: u64| {
         format!(
@@ -234,7 +230,7 @@ fn real_recordings_of_the_tools_replay() {
     let [perf, trace_cmd, ftrace] =
         ["perf-recorded.txt.gz", "trace-cmd-recorded.txt.gz", "ftrace-recorded.txt.gz"].map(
             |name| {
-                let trace = sample(name);
+                let trace = recorded(name);
                 assert_eq!((trace.header.names_tool, trace.cpus), (true, 4), "{name}");
                 assert_eq!((trace.skipped_lines, trace.dropped_events), (0, 0), "{name}");
                 let summary =

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use tickless_trace::read::Trace;
+use tickless_trace::read::{Context, Event, NameId, Record, Trace};
 use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, Summary, summarise};
 
 /// The committed traces, in the order of tables.
@@ -27,6 +27,28 @@ pub fn data(name: &str) -> Vec<u8> {
 
 pub fn data_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// Takes from an event what a text of perf lacks: what the CPU was executing, and whether a timer
+/// is deferrable. Returns the function, which a perf.data has no name of.
+pub fn strip(record: &mut Record) -> NameId {
+    (record.line, record.context) = (0, Context::NotRecorded);
+    if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
+        *is_deferrable = false;
+    }
+    match &mut record.event {
+        Event::TimerStart { function, .. }
+        | Event::HrtimerStart { function, .. }
+        | Event::TimerExpireEntry { function, .. }
+        | Event::HrtimerExpireEntry { function, .. } => {
+            std::mem::replace(function, NameId::UNKNOWN)
+        }
+        _ => NameId::UNKNOWN,
+    }
+}
+
+pub fn recorded(name: &str) -> Trace {
+    Trace::read(&data_path(name)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Checks that a line of the book's page on replays is this one.

@@ -14,7 +14,6 @@ use super::event::EventKind;
 use super::problem::Unusable;
 use flate2::read::ZlibDecoder;
 use ruzstd::decoding::StreamingDecoder;
-use std::borrow::Cow;
 use std::io::Read;
 
 pub(super) use formats::{Field, Formats};
@@ -45,7 +44,7 @@ const PIECE_MAX: u64 = 1 << 28;
 
 /// What a file has, beside the pages of the CPUs.
 #[derive(Debug, Default)]
-pub(super) struct Dat<'a> {
+pub(super) struct Dat {
     pub(super) formats: Formats,
     /// The content of `/proc/kallsyms`.
     pub(super) symbols: String,
@@ -55,18 +54,18 @@ pub(super) struct Dat<'a> {
     pub(super) cpus: Option<u16>,
     /// The counters of a CPU's buffer, one text for each CPU.
     pub(super) statistics: Vec<String>,
-    pub(super) buffers: Vec<Buffer<'a>>,
+    pub(super) buffers: Vec<Buffer>,
 }
 
 /// What an instance (a set of buffers of its own) has recorded.
 #[derive(Debug, Default)]
-pub(super) struct Buffer<'a> {
+pub(super) struct Buffer {
     /// The name of the instance; empty for the top instance.
     pub(super) name: String,
     pub(super) clock: String,
     pub(super) page_size: usize,
-    /// For each CPU, its number and its pages.
-    pub(super) cpus: Vec<(u16, Cow<'a, [u8]>)>,
+    /// For each CPU, its number and its pages, in pieces of whole pages.
+    pub(super) cpus: Vec<(u16, Vec<Vec<u8>>)>,
     /// Where the pages are: the number of the CPU, a position and a size in the file.
     places: Vec<(u16, u64, u64)>,
 }
@@ -134,19 +133,24 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Reads a whole file. The error names the part of the file that cannot be read.
-pub(super) fn read(file: &[u8]) -> Result<Dat<'_>, Unusable> {
+/// Frees the file while the pages of the CPUs are taken from its end.
+pub(super) fn read(mut file: Vec<u8>) -> Result<Dat, Unusable> {
     let damaged = |what: &'static str| Unusable::Damaged { form: "trace.dat", what };
-    let mut head = Bytes(file);
+    let mut head = Bytes(&file);
     let version = version(&mut head).ok_or(damaged("beginning"))?;
     if head.take(2) != Some(&[0, 8]) {
         return Err(Unusable::ForeignDat);
     }
     let page_size = head.u32().ok_or(damaged("size of a page"))? as usize;
     let mut dat = Dat::default();
+    let is_6 = version == b"6";
     match version {
-        b"6" => dat.version_6(file, head, page_size).map_err(damaged)?,
-        b"7" => dat.version_7(file, head).map_err(damaged)?,
+        b"6" => dat.version_6(head, page_size).map_err(damaged)?,
+        b"7" => dat.version_7(&file, head).map_err(damaged)?,
         other => return Err(Unusable::DatVersion { version: lossy(other) }),
+    }
+    if let Some(top) = dat.buffers.first_mut().filter(|_| is_6) {
+        top.take_pages(&mut file, dat.formats.data);
     }
     Ok(dat)
 }
@@ -158,7 +162,7 @@ fn version<'a>(head: &mut Bytes<'a>) -> Option<&'a [u8]> {
 
 /// Reads the formats and names in a `perf.data`: the same as those of version 6, behind a version
 /// of their own. The error names the part that cannot be read.
-pub(super) fn tracing_data(bytes: &[u8]) -> Result<Dat<'_>, &'static str> {
+pub(super) fn tracing_data(bytes: &[u8]) -> Result<Dat, &'static str> {
     let mut head = Bytes(bytes);
     let mut dat = Dat::default();
     if version(&mut head) != Some(b"0.6") || head.take(2) != Some(&[0, 8]) || head.u32().is_none() {
@@ -168,13 +172,8 @@ pub(super) fn tracing_data(bytes: &[u8]) -> Result<Dat<'_>, &'static str> {
     Ok(dat)
 }
 
-impl<'a> Dat<'a> {
-    fn version_6(
-        &mut self,
-        file: &'a [u8],
-        mut head: Bytes<'_>,
-        page_size: usize,
-    ) -> Result<(), &'static str> {
+impl Dat {
+    fn version_6(&mut self, mut head: Bytes<'_>, page_size: usize) -> Result<(), &'static str> {
         self.formats_and_names(&mut head)?;
         let cpus = head.u32().ok_or("number of CPUs")?;
         let mut top = Buffer { page_size, ..Buffer::default() };
@@ -200,7 +199,6 @@ impl<'a> Dat<'a> {
             let place = head.u64().zip(head.u64()).ok_or("table of CPUs")?;
             top.places.push((u16::try_from(cpu).map_err(|_| "table of CPUs")?, place.0, place.1));
         }
-        top.load(file, Packing::Plain).ok_or("pages of a CPU")?;
         self.buffers.insert(0, top);
         Ok(())
     }
@@ -215,7 +213,7 @@ impl<'a> Dat<'a> {
         Ok(())
     }
 
-    fn version_7(&mut self, file: &'a [u8], mut head: Bytes<'_>) -> Result<(), &'static str> {
+    fn version_7(&mut self, file: &[u8], mut head: Bytes<'_>) -> Result<(), &'static str> {
         let packing = match head.text().ok_or("kind of compression")? {
             b"none" => Packing::Plain,
             b"zlib" => Packing::Zlib,
@@ -345,7 +343,7 @@ fn piece(bytes: &mut Bytes<'_>, packing: Packing) -> Option<Vec<u8>> {
 }
 
 /// Reads the option of an instance of a file of version 7, and its pages.
-fn buffer<'a>(file: &'a [u8], data: &[u8], packing: Packing) -> Option<Buffer<'a>> {
+fn buffer(file: &[u8], data: &[u8], packing: Packing) -> Option<Buffer> {
     let mut data = Bytes(data);
     let at = data.u64()?;
     let mut buffer = Buffer {
@@ -363,28 +361,46 @@ fn buffer<'a>(file: &'a [u8], data: &[u8], packing: Packing) -> Option<Buffer<'a
     Some(buffer)
 }
 
-impl<'a> Buffer<'a> {
+impl Buffer {
     pub(in crate::read) fn is_loaded(&self) -> bool {
         self.name.is_empty() || !self.places.is_empty()
     }
 
     /// Finds the pages of all CPUs. Packed pages are in pieces, whose number comes first.
-    fn load(&mut self, file: &'a [u8], packing: Packing) -> Option<()> {
+    fn load(&mut self, file: &[u8], packing: Packing) -> Option<()> {
         for &(cpu, at, size) in &self.places {
             let mut bytes = Bytes(file.get(usize::try_from(at).ok()?..).unwrap_or_default());
-            let mut pages = Cow::Borrowed(&[][..]);
+            let mut pages = Vec::new();
             if size > 0 && packing == Packing::Plain {
                 // A file that was cut off has the first pages.
-                let there = size.min(bytes.0.len() as u64);
-                pages = bytes.take(there)?.into();
+                pages.extend_from_slice(bytes.take(size.min(bytes.0.len() as u64))?);
             } else if size > 0 {
                 // The size does not count the word with the number of pieces.
                 for _ in 0..bytes.u32()? {
-                    pages.to_mut().extend(piece(&mut bytes, packing)?);
+                    pages.extend(piece(&mut bytes, packing)?);
                 }
             }
-            self.cpus.push((cpu, pages));
+            self.cpus.push((cpu, vec![pages]));
         }
         Some(())
+    }
+
+    /// Takes the pages of all CPUs out of a file of version 6, from its end on, and frees what was
+    /// taken. A damaged file can name a part twice, and is not freed.
+    fn take_pages(&mut self, file: &mut Vec<u8>, data: usize) {
+        const PAGES: usize = 256;
+        let piece = self.page_size.max(data + 1).saturating_mul(PAGES);
+        let places = self.places.iter().map(|&(cpu, at, size)| (cpu, at, at.saturating_add(size)));
+        let is_sound = places.clone().is_sorted_by(|(.., end), (_, next, _)| end <= next);
+        for (cpu, from, to) in places.rev() {
+            let [from, to] = [from, to].map(|at| at.min(file.len() as u64) as usize);
+            let pages = file[from..to].chunks(piece).map(<[u8]>::to_vec).collect();
+            self.cpus.push((cpu, pages));
+            if is_sound && from < to {
+                file.truncate(from);
+                file.shrink_to_fit();
+            }
+        }
+        self.cpus.reverse();
     }
 }

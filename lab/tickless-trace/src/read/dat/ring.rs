@@ -14,18 +14,17 @@
 //! | 31 | the higher bits of an absolute time |
 
 use super::Bytes;
-use std::slice::Chunks;
+use std::ops::Range;
+use std::vec::IntoIter;
 
 /// What the pages have at one place.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::read) enum Found<'a> {
-    Event(Entry<'a>),
+#[derive(Clone, Debug)]
+pub(in crate::read) enum Found {
+    /// An event, its time, and where its record is: see [`Ring::entry`].
+    Event(u64, Range<usize>),
     /// Events are missing before the next one: the kernel lost them, and counted them if it could,
     /// or the page is damaged.
-    Lost {
-        count: Option<u64>,
-        is_damage: bool,
-    },
+    Lost { count: Option<u64>, is_damage: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +38,18 @@ const COUNTED: u64 = 1 << 30;
 const SIZE: u64 = (1 << 27) - 1;
 
 /// The pages of a CPU. As an iterator, what is in them, in order.
-#[derive(Clone, Debug)]
-pub(in crate::read) struct Ring<'a> {
-    pages: Chunks<'a, u8>,
+#[derive(Debug, Default)]
+pub(in crate::read) struct Ring {
+    pieces: IntoIter<Vec<u8>>,
+    /// The current piece; those before it are freed.
+    piece: Vec<u8>,
+    /// Where the next page begins in the piece.
+    next_page: usize,
     page_size: usize,
     /// Where the events begin in a page.
     data: usize,
-    /// What is left of the current page, and the time of the event before that.
-    events: Bytes<'a>,
+    /// Where the rest of the current page is in the piece, and the time of the event before that.
+    events: Range<usize>,
     time: u64,
     /// The time of the last event, in this page or one before it.
     latest: u64,
@@ -54,19 +57,24 @@ pub(in crate::read) struct Ring<'a> {
     is_cut: bool,
 }
 
-const DAMAGE: Found<'static> = Found::Lost { count: None, is_damage: true };
+const DAMAGE: Found = Found::Lost { count: None, is_damage: true };
 
-impl<'a> Iterator for Ring<'a> {
-    type Item = Found<'a>;
+impl Iterator for Ring {
+    type Item = Found;
 
-    fn next(&mut self) -> Option<Found<'a>> {
+    fn next(&mut self) -> Option<Found> {
         loop {
-            let part = if !self.events.0.is_empty() {
-                self.event().map(|entry| entry.map(Found::Event))
+            let part = if !self.events.is_empty() {
+                self.event()
             } else if std::mem::take(&mut self.is_cut) {
                 None
             } else {
-                let page = self.pages.next()?;
+                if self.next_page >= self.piece.len() {
+                    (self.piece, self.next_page) = (self.pieces.next()?, 0);
+                    continue;
+                }
+                let end = self.next_page.saturating_add(self.page_size).min(self.piece.len());
+                let page = std::mem::replace(&mut self.next_page, end)..end;
                 self.is_cut = page.len() < self.page_size;
                 self.page(page)
             };
@@ -79,80 +87,91 @@ impl<'a> Iterator for Ring<'a> {
     }
 }
 
-impl<'a> Ring<'a> {
-    pub(in crate::read) fn new(pages: &'a [u8], page_size: usize, data: usize) -> Ring<'a> {
-        let page_size = page_size.max(data + 1);
-        let (pages, events) = (pages.chunks(page_size), Bytes(&[]));
-        Ring { pages, page_size, data, events, time: 0, latest: 0, is_cut: false }
+impl Ring {
+    /// Reads pages that are in pieces of whole pages.
+    pub(in crate::read) fn new(pieces: Vec<Vec<u8>>, page_size: usize, data: usize) -> Ring {
+        let (page_size, pieces) = (page_size.max(data + 1), pieces.into_iter());
+        Ring { pieces, page_size, data, ..Ring::default() }
+    }
+
+    /// Returns the event that was found last.
+    pub(in crate::read) fn entry(&self, time: u64, at: Range<usize>) -> Entry<'_> {
+        Entry { time, record: &self.piece[at] }
     }
 
     /// Skips the rest of the current page, which is damaged.
-    pub(in crate::read) fn skip_page(&mut self) -> Found<'a> {
-        self.events = Bytes(&[]);
+    pub(in crate::read) fn skip_page(&mut self) -> Found {
+        self.events = 0..0;
         DAMAGE
     }
 
     /// Begins a page. Returns the loss before its first event, if there was one; `None` if the page
     /// is damaged.
-    fn page(&mut self, page: &'a [u8]) -> Option<Option<Found<'a>>> {
+    fn page(&mut self, place: Range<usize>) -> Option<Option<Found>> {
+        let page = &self.piece[place.clone()];
         let mut head = Bytes(page);
         let (time, commit) = head.u64().zip(head.u64())?;
         let size = (commit & SIZE) as usize;
-        let events = page.get(self.data..self.data.checked_add(size)?)?;
+        page.get(self.data..self.data.checked_add(size)?)?;
         // No page is written without an event.
         if commit & !(SIZE | MISSED | COUNTED) != 0 || size == 0 {
             return None;
         }
-        (self.events, self.time) = (Bytes(events), time);
+        let begin = place.start + self.data;
+        (self.events, self.time) = (begin..begin + size, time);
         let end = page.get(self.data + size..).unwrap_or_default();
         let count = if commit & COUNTED != 0 { Bytes(end).u64() } else { None };
         Some((commit & MISSED != 0).then_some(Found::Lost { count, is_damage: false }))
     }
 
     /// Reads one part of a page, which can be other than an event; `None` if it is damaged.
-    fn event(&mut self) -> Option<Option<Entry<'a>>> {
+    fn event(&mut self) -> Option<Option<Found>> {
         const PADDING: u32 = 29;
         const EXTEND: u32 = 30;
         const ABSOLUTE: u32 = 31;
         // The highest bits of an absolute time are not in the buffer.
         const ABSOLUTE_BITS: u32 = 59;
-        let word = self.events.u32()?;
+        let mut events = Bytes(&self.piece[self.events.clone()]);
+        let word = events.u32()?;
         let (kind, delta) = (word & 31, u64::from(word >> 5));
         // Behind a time comes its event in the same page, even if it was discarded.
-        if kind >= EXTEND && Bytes(self.events.0.get(4..)?).u32()? & 31 >= EXTEND {
+        if kind >= EXTEND && Bytes(events.0.get(4..)?).u32()? & 31 >= EXTEND {
             return None;
         }
         match kind {
-            PADDING if delta == 0 => self.events = Bytes(&[]),
+            PADDING if delta == 0 => events = Bytes(&[]),
             PADDING => {
-                let length = self.events.u32()?;
-                self.events.take(u64::from(length).checked_sub(4)?)?;
+                let length = events.u32()?;
+                events.take(u64::from(length).checked_sub(4)?)?;
                 self.time = self.time.checked_add(delta)?;
             }
             EXTEND => {
-                let high = u64::from(self.events.u32()?) << 27;
+                let high = u64::from(events.u32()?) << 27;
                 self.time = self.time.checked_add(high + delta)?;
             }
             ABSOLUTE => {
-                let low = (u64::from(self.events.u32()?) << 27) + delta;
+                let low = (u64::from(events.u32()?) << 27) + delta;
                 let high = self.time >> ABSOLUTE_BITS << ABSOLUTE_BITS;
                 self.time = high | low & ((1 << ABSOLUTE_BITS) - 1);
             }
             _ => {
                 let length = match kind {
-                    0 => u64::from(self.events.u32()?).checked_sub(4)?,
+                    0 => u64::from(events.u32()?).checked_sub(4)?,
                     words => u64::from(words) * 4,
                 };
-                let record = self.events.take(length)?;
+                events.take(length)?;
+                let end = self.events.end - events.0.len();
                 self.time = self.time.checked_add(delta)?;
                 // The times of a CPU never go back.
                 if self.time < self.latest {
                     return None;
                 }
                 self.latest = self.time;
-                return Some(Some(Entry { time: self.time, record }));
+                self.events.start = end;
+                return Some(Some(Found::Event(self.time, end - length as usize..end)));
             }
         }
+        self.events.start = self.events.end - events.0.len();
         Some(None)
     }
 }
