@@ -71,6 +71,11 @@ impl CpuMap {
         };
         CpuId((place % u32::from(self.bases)) as u16)
     }
+
+    #[inline]
+    pub fn try_here(&self) -> Option<CpuId> {
+        Some(self.here())
+    }
 }
 
 /// Replaces the Linux type of the same name, which reads the number of the caller's CPU: the number
