@@ -181,13 +181,17 @@ fn name(thread: u32) -> String {
     name.trim().chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Returns whether the program of a thread is one in Go. Go's linker puts a note with the name "Go"
-/// and the type 4, the program's build ID, into the first page.
+/// Returns whether the program of a thread is one in Go.
 fn is_go(thread: u32) -> bool {
     let mut page = Vec::new();
     let exe = fs::File::open(format!("/proc/{thread}/exe"));
-    let read = exe.and_then(|exe| exe.take(4_096).read_to_end(&mut page));
-    read.is_ok() && page.windows(8).any(|at| at == b"\x04\0\0\0Go\0\0")
+    exe.and_then(|exe| exe.take(4_096).read_to_end(&mut page)).is_ok() && has_go_note(&page)
+}
+
+/// Returns whether the first page of a program has the note that Go's linker puts there: the
+/// program's build ID, with the type 4 and the name "Go".
+fn has_go_note(page: &[u8]) -> bool {
+    page.windows(8).any(|at| at == b"\x04\0\0\0Go\0\0")
 }
 
 /// Returns the names of the woken threads by thread id. The system still has the names of threads
@@ -228,4 +232,17 @@ fn sleeps(duration: Duration) -> Seen<Sleeps> {
         p99_ns: tally.lateness.value_at_quantile(0.99),
         max_ns: tally.lateness.max(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_in_go_are_known_by_their_note() {
+        // Sizes of the name and the build ID, the type, the name: as Go 1.26 writes it.
+        let note = b"\x7fELF...\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0vH_BVRzyG9";
+        let of_gnu = b"\x7fELF...\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0Go\0\0";
+        assert!(has_go_note(note) && !has_go_note(of_gnu) && !is_go(std::process::id()));
+    }
 }
