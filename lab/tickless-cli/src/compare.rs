@@ -142,6 +142,7 @@ fn moved(change: &Change) -> String {
         None => "from 0".to_string(),
     };
     match change.verdict {
+        Verdict::Grew | Verdict::Shrank if change.percent.is_none() => format!("moved {by}"),
         Verdict::Grew | Verdict::Shrank => format!("moved by {by}"),
         Verdict::Same if change.percent == Some(0.0) => "equal".to_string(),
         Verdict::Same => format!("not distinguishable ({by})"),

@@ -1,7 +1,7 @@
 //! The JSON of every command against `docs/book/src/json.md`: each key that is printed is on the
 //! page with its type, and each key on the page is printed.
 
-use crate::run::{fails, file, fits, json, page, prints, program, tickless};
+use crate::run::{file, json, page, prints, program};
 use crate::study::quick;
 use crate::support::{sample_text, text_without, twice};
 use serde_json::{Value, json};
@@ -118,30 +118,6 @@ fn compare_prints_what_is_documented() {
     }
     let pairs = ["a.json b.json", "c.json d.json", "c.json late.json"];
     compare("compare", &pairs.map(|pair| json(&format!("compare {pair}"))));
-    let _ = tickless("compare c.json late.json --fail-above 10%").exits(3, &["x.p50"]);
-    prints("compare late.json c.json --fail-above 10%");
-    let cell = json!({"id": "x", "unit": "ns", "value": 5, "low": 5, "high": 5});
-    let long = "two_cpus.gap.restart_aware_over_lazy_with_a_name_longer_than_a_column";
-    let longer = |value: f64| {
-        json!({"id": long, "unit": "writes/s", "value": value, "low": value,
-        "high": value})
-    };
-    let report = |value| {
-        let study = json!({"study": "rearm", "sim": {"result": {"cells": [cell, longer(value)]}}});
-        json!({"studies": [study]})
-    };
-    write("report.json", report(1.0));
-    write("other.json", report(123_456.0));
-    let shown = prints("compare report.json other.json");
-    fits(shown.lines());
-    assert!(shown.contains(&format!("rearm.sim.{long}\n")), "a name is cut: {shown}");
-    fails(
-        1,
-        [
-            ("compare a.json late.json", "Give two results of one kind"),
-            ("compare a.json nowhere", "Check its name"),
-        ],
-    );
 }
 
 /// Method: for `late`, a trace in which sleeps end, without softirqs, and with a group that is

@@ -36,31 +36,6 @@ fn a_thread_that_occupies_a_cpu_is_the_first_cause() {
     assert_eq!(late["is_partial"], false);
 }
 
-/// Goal: a wrong name is an error. A trace in which only the idle thread runs is none.
-#[test]
-fn a_selection_without_threads_is_an_error() {
-    let late = "late traces/nginx.txt.gz --process";
-    tickless(&format!("{late} no-such-process")).exits(1, &["no such process", "ps -eLo"]);
-    tickless(&format!("{late} nginx")).exits(0, &[]);
-    let event = |at: u32, event: &str| {
-        format!("          <idle>-0       [000] d.h1.    10.00{at:04}: {event}\n")
-    };
-    let text = [
-        "# tracer: nop\n#\n".to_string(),
-        event(
-            1000,
-            "hrtimer_start: hrtimer=00000000a function=f expires=10002000000 \
-             softexpires=10002000000 mode=ABS",
-        ),
-        event(2000, "hrtimer_cancel: hrtimer=00000000a"),
-        event(2001, "hrtimer_expire_entry: hrtimer=00000000a function=f now=10002000000"),
-        event(2002, "hrtimer_expire_exit: hrtimer=00000000a"),
-    ];
-    file("only-idle.txt", text.concat());
-    let ended = tickless("late only-idle.txt").exits(0, &[]);
-    assert!(ended.out.contains("no timed sleeps") && ended.out.contains("no waits"), "{ended:?}");
-}
-
 #[test]
 fn an_interrupt_shows_partial_results() {
     shows_what_was_seen("late --watch -D 1h --threshold 1us");

@@ -1,6 +1,6 @@
 //! `tickless latency`, run as a user runs it.
 
-use crate::run::{Ended, PROGRAM, fits, interrupted, json, prints, tickless};
+use crate::run::{Ended, PROGRAM, fits, interrupted, json, prints};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -60,29 +60,6 @@ fn tables_fit_a_terminal_and_have_a_plot() {
             assert!(text.contains(word), "{word}: {text}");
         }
     }
-}
-
-#[test]
-fn limits_decide_the_exit_status() {
-    let line = "latency -l 20 --format csv --limit";
-    let kept = tickless(&format!("{line} p50=1h --limit hrtimer.max=1h")).exits(0, &[]);
-    assert_eq!(kept.err, "");
-    let mut csv = csv::Reader::from_reader(kept.out.as_bytes());
-    let fields = csv.headers().unwrap().len();
-    assert!(csv.records().all(|row| row.unwrap().len() == fields), "{kept:?}");
-    let broken = tickless(&format!("{line} timerfd.p50=1ns"))
-        .exits(3, &["tickless: timerfd: p50 must be at most 0.001 us"]);
-    assert_eq!(broken.err.lines().count(), 1, "{broken:?}");
-    let other = "latency --sleeper hrtimer -l 3 --limit timerfd.max=1h";
-    let _ = tickless(other).exits(2, &["add --sleeper timerfd"]);
-    let never = "latency --sleeper timerfd -i 1000000 -D 50ms";
-    let rows = json(never);
-    assert_eq!(rows[0]["samples"], 0);
-    for key in ["min", "avg", "p50", "p99", "p999", "max"] {
-        assert!(rows[0][key].is_null(), "{key}");
-    }
-    let limited = tickless(&format!("{never} --limit max=1h")).exits(2, &["it never woke"]);
-    assert!(limited.out.lines().any(|line| line.contains(" -  ")), "{limited:?}");
 }
 
 /// Method: without the right to real-time priority, which only root can give up.

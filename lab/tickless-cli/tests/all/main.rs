@@ -5,7 +5,6 @@
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod doctor;
-mod fleet;
 mod json;
 mod late;
 mod latency;
@@ -21,6 +20,7 @@ mod run;
 mod study;
 mod sweep;
 mod top;
+mod transcripts;
 
 #[path = "../../../tickless-trace/tests/support/mod.rs"]
 mod support;

@@ -21,14 +21,21 @@ pub fn page(name: &str) -> String {
     std::fs::read_to_string(format!("{book}/{name}.md")).unwrap()
 }
 
+/// Gives the folder in which the program runs a link to one of the repository.
+pub fn place(folder: &str) {
+    let to = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let link = path(folder.rsplit('/').next().unwrap());
+    if !link.exists() {
+        // Another test may do this at the same time.
+        let _ = std::fs::remove_file(&link);
+        let _ = symlink(to, link);
+    }
+}
+
 /// Returns the program with these arguments, which are separated by spaces. The folder in which it
 /// runs has the committed traces as `traces`.
 pub fn program(line: &str) -> Command {
-    if !path("traces").exists() {
-        // Another test may do this at the same time.
-        let _ = std::fs::remove_file(path("traces"));
-        let _ = symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces"), path("traces"));
-    }
+    place("traces");
     let mut command = Command::new(PROGRAM);
     command.args(line.split_whitespace()).current_dir(path("")).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -83,14 +90,6 @@ pub fn prints(line: &str) -> String {
 #[track_caller]
 pub fn json(line: &str) -> Value {
     tickless(&format!("{line} --format json")).json()
-}
-
-pub fn fails<'a>(status: i32, cases: impl IntoIterator<Item = (&'a str, &'a str)>) {
-    for (line, advice) in cases {
-        let ended = tickless(line);
-        assert_eq!(ended.status, Some(status), "{line}: {ended:?}");
-        assert!(ended.out.is_empty() && ended.err.contains(advice), "{line}: {ended:?}");
-    }
 }
 
 #[track_caller]
