@@ -4,20 +4,17 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod cases;
 mod dat;
-mod gaps;
 mod kernels;
 mod late;
 mod perf;
 mod quota;
-mod replay_by_hand;
 mod replay_property;
 mod replay_samples;
-mod replay_ticks;
 mod trace_damage;
 mod trace_formats;
 mod trace_soundness;
-mod upgrade;
 
 #[path = "../support/mod.rs"]
 mod support;

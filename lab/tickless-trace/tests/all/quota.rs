@@ -3,7 +3,6 @@
 use crate::support::{HEADER, line_of, sample_path, sched_switch};
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
-use tickless_trace::late::Selection;
 use tickless_trace::quota::{Prediction, QuotaError, Request, predict};
 
 const GROUP: &str = "# cgroup {\"path\":\"/pod\",\"limit\":null,\"counters\":\
@@ -158,19 +157,6 @@ fn threads_can_be_left_out() {
     }
 }
 
-/// Preemption by another program is no sleep, and its time is no work.
-#[test]
-fn other_programs_take_a_share() {
-    let text = trace_of(&[(70, 0, 100, 30)]);
-    let away = line_of("t-70", 110_000, 0, "d..2.", &sched_switch(70, 9));
-    let back = line_of("o-9", 120_000, 0, "d..2.", &sched_switch(9, 70));
-    let text = before(&text, &line_of("t-70", 130_000, 0, "d..2.", ""), &(away + &back));
-    let it = predicted(&text, &request(1, 1.0)).unwrap();
-    assert_eq!((it.pieces, it.settings[0].delayed_percent), (1, 0.0));
-    assert!((it.cpu_seconds - 0.02).abs() < 1e-5, "{}", it.cpu_seconds);
-    assert!((it.cpu_share - 2.0 / 3.0).abs() < 1e-3, "{}", it.cpu_share);
-}
-
 /// Without the switches of an idle thread, work begins with the wakeup on the idle CPU.
 #[test]
 fn switches_of_an_idle_thread_may_be_missing() {
@@ -188,47 +174,6 @@ fn switches_of_an_idle_thread_may_be_missing() {
         .replace("pid=71 prio=120 target_cpu=001", "pid=71 prio=120 target_cpu=000");
     let moved = predicted(&(moved + "\n"), &request(2, 0.3)).unwrap();
     assert!(moved.cpu_seconds < found.cpu_seconds, "{} {}", moved.cpu_seconds, found.cpu_seconds);
-}
-
-/// A thread that one of the group creates belongs to the group.
-#[test]
-fn created_threads_are_members() {
-    let new = "task_newtask: pid=72 comm=a b clone_flags=3d0f00";
-    let new = line_of("t-70", 110_000, 0, ".....", new);
-    let text = trace_of(&[(70, 0, 100, 30), (72, 1, 120, 5)]).replace(GROUP, &(new + GROUP));
-    assert_eq!(predicted(&text, &request(2, 1.0)).unwrap().pieces, 2);
-}
-
-#[test]
-fn refusals_name_what_is_missing() {
-    let good = trace_of(&[(70, 0, 100, 30)]);
-    let without = |word: &str| -> String {
-        good.lines().filter(|line| !line.contains(word)).map(|line| format!("{line}\n")).collect()
-    };
-    let named = |cgroup: &str| Request { cgroup: Some(cgroup.into()), ..request(2, 1.0) };
-    let pid = |pid| Selection { pid: Some(pid), ..Selection::default() };
-    let selected = |of| Request { selection: pid(of), ..request(2, 1.0) };
-    let two = good.clone() + &GROUP.replace("/pod", "/other");
-    for (text, request, word) in [
-        (&without("sched_switch"), request(2, 1.0), "no sched_switch"),
-        (&without("sched_wakeup"), request(2, 1.0), "no sched_wakeup"),
-        (&without("# cgroup"), request(2, 1.0), "--process, --pid or --thread"),
-        (&good, named("/none"), "/none is not one group of the trace, which has: /pod"),
-        (&two, request(2, 1.0), "which has: /pod, /other"),
-        (&good, selected(4_711), "none of the chosen threads ran"),
-        (&good, request(2, 0.001), "the kernel allows quotas from 1 ms"),
-        (&good, Request { periods_us: vec![2_000_000], ..request(2, 1.0) }, "up to 1 s"),
-    ] {
-        let error = predicted(text, &request).map(|it| it.settings).unwrap_err().to_string();
-        assert!(error.contains(word), "{word}: {error}");
-    }
-    assert!(predicted(&two, &named("pod")).is_ok());
-    assert!(predicted(&without("# cgroup"), &selected(70)).is_ok());
-    let counted = "{\"periods\":0,\"throttled\":0,\"stood_ns\":0}";
-    let gone = good.replace(counted, "null");
-    assert!(predicted(&gone, &request(2, 1.0)).unwrap().notes[0].contains("was removed"));
-    let throttled = good.replace("\"throttled\":0", "\"throttled\":4");
-    assert!(predicted(&throttled, &request(2, 1.0)).unwrap().notes[0].contains("in 4 periods"));
 }
 
 /// Nothing in a limit of all CPUs is delayed by more than the phase of its slices, and a smaller

@@ -1,10 +1,11 @@
 //! Replays the committed recordings: every count, and the agreement with the kernel.
 
 use crate::support::{
-    SAMPLES, all, assert_documented, older_kernel, replay, replay_with, sample_text, text_without,
-    wakeups, without_flags,
+    SAMPLES, all, assert_documented, older_kernel, parsed, replay, replay_with, sample_text,
+    text_without, wakeups, without_flags,
 };
-use tickless_trace::replay::{Inference, Summary};
+use tickless_trace::read::EventKind;
+use tickless_trace::replay::{Inference, Summary, other_ticks};
 
 /// One policy's counts: device writes, writes of inferred operations, wakeups, spurious, fired.
 type Counts = [u64; 5];
@@ -116,5 +117,21 @@ fn less_detailed_traces_change_results_little() {
             assert_eq!(wakeups(&summary), wakeups(&want), "{name}, {way}");
             assert_eq!(all(&summary, |result| result.early), [0; 3], "{name}, {way}");
         }
+    }
+}
+
+#[test]
+fn documented_ticks_are_current() {
+    for name in SAMPLES {
+        let trace = parsed(sample_text(name));
+        let found = other_ticks(&trace, Inference::On, &[250, 1_000]).unwrap();
+        for results in found.chunks(2) {
+            assert!(results[0].wakeups <= results[1].wakeups, "{name}: {results:?}");
+        }
+        let cells = found.iter().map(|of| format!(" {} / {} |", of.device_writes, of.wakeups));
+        let writes = trace.device_writes().count();
+        let interrupts = trace.count(EventKind::LocalTimerEntry);
+        let row = format!("| {name} | {writes} / {interrupts} |{}", cells.collect::<String>());
+        assert_documented(&row);
     }
 }

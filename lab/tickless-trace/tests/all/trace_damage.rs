@@ -19,40 +19,6 @@ fn parse(text: impl AsRef<[u8]>) -> Result<Trace, TraceError> {
     Trace::parse("t.txt", text.as_ref())
 }
 
-/// The only message of a trace that has one event and `damage` in its third line.
-fn message(damage: &str) -> String {
-    let trace = parsed(format!("{HEADER}{EVENT}{damage}{EVENT}"));
-    let messages: Vec<String> = trace.messages().collect();
-    assert_eq!(messages.len(), 1, "{messages:?}");
-    messages[0].clone()
-}
-
-#[test]
-fn a_damaged_line_is_skipped_and_reported() {
-    let line = " a-1 [000] d.h1.  1.000002: ";
-    let timed = |time: &str| format!(" a-1 [000] d.h1.  {time}: timer_init: timer=1\n");
-    for (damage, want) in [
-        ("something else\n", "t.txt:3: no CPU, time and event name here"),
-        (" a-1 [000] d.h1.  1.000002: hrtimer_canc\n", "t.txt:3: no CPU, time and event name"),
-        (&format!("{line}timer_start: timer=00ab expires=7\n"), "t.txt:3: timer_start ends before"),
-        (&format!("{line}timer_start: timer=00ab [timeout=7]\n"), "before its expires"),
-        (&format!("{line}hrtimer_start: hrtimer=00ab expires=7x\n"), "unreadable expires"),
-        (&format!("{line}hrtimer_start: hrtimer=1 expires=18446744073709551616\n"), "unreadable"),
-        (&format!("{line}timer_init: timer=(____ptrval____)\n"), "unreadable timer"),
-        (&format!("{line}timer_init: timer=10000000000000000\n"), "unreadable timer"),
-        (&format!("{line}write_msr: 6e0, valu\n"), "write_msr ends before its value"),
-        (&format!("{line}sched_stat_wait: pid=1\n"), "sched_stat_wait is no timer event"),
-        (&timed("1000002"), "the time is not in seconds"),
-        (&timed("1."), "no CPU, time and event name"),
-        (&timed("1.0123456789"), "no CPU, time and event name"),
-        (&timed("99999999999999.5"), "no CPU, time and event name"),
-        (" a-1 [9999] d.h1.  1.000002: timer_init: timer=1\n", "no Linux has that many CPUs"),
-    ] {
-        let message = message(damage);
-        assert!(message.starts_with("t.txt:3: ") && message.contains(want), "{message}");
-    }
-}
-
 #[test]
 fn a_million_bad_lines_make_one_message() {
     let mut text = format!("{HEADER}{EVENT}");
@@ -110,19 +76,6 @@ fn causes_are_reported_with_their_lines() {
         let event = format!(" a-1 [000] d.h1.  1.5: timer_init: timer={address}\n");
         assert_eq!(parsed(format!("{HEADER}{EVENT}{event}")).messages().count(), 0);
     }
-}
-
-#[test]
-fn events_out_of_order_are_sorted() {
-    let at = |micros: u32, timer: u32| {
-        format!(" a-1 [000] d.h1.  1.{micros:06}: timer_init: timer={timer:016x}\n")
-    };
-    let text = [HEADER.to_owned(), at(5, 0), at(3, 1), at(5, 2), at(3, 3), at(9, 4)].concat();
-    let trace = parsed(&text);
-    let lines: Vec<u32> = trace.records.iter().map(|record| record.line).collect();
-    assert_eq!(lines, [3, 5, 2, 4, 6]);
-    let problem = trace.problems.find(&Cause::OutOfOrder).unwrap();
-    assert_eq!((problem.line, problem.count), (3, 2));
 }
 
 #[test]

@@ -2,137 +2,13 @@
 
 use crate::support::{parsed, recorded, sample_text};
 use std::collections::HashMap;
-use tickless_core::time::{CpuId, Ns};
-use tickless_trace::read::{
-    Cause, ClockId, Context, Event, EventKind, Jiffy, Record, TimerAddr, Trace,
-};
+use tickless_core::time::Ns;
+use tickless_trace::read::{Cause, Event, EventKind, Jiffy, Record, Trace};
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
-
-fn first(trace: &Trace, kind: EventKind) -> Record {
-    *trace.records.iter().find(|record| record.event.kind() == kind).unwrap()
-}
-
-#[test]
-fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
-    let trace = recorded("trace-cmd.txt");
-    assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
-    assert_eq!(trace.records.len(), 19);
-    assert_eq!((trace.dropped_events, trace.skipped_lines), (3, 0));
-
-    let expired = first(&trace, EventKind::HrtimerExpireEntry);
-    assert_eq!((expired.cpu, expired.context), (CpuId(0), Context::HardIrq));
-    assert_eq!(expired.context.in_hard_irq(), Some(true));
-    assert_eq!(expired.time, Ns(3_028_536_010_000));
-    let function = trace.names.find("tick_nohz_handler").unwrap();
-    let timer = TimerAddr(0xffff_8a01_3bc1_fca0);
-    let now = Ns(3_028_536_009_822);
-    assert_eq!(expired.event, Event::HrtimerExpireEntry { timer, now, function });
-
-    let woken = first(&trace, EventKind::SchedWakeup).event;
-    assert_eq!(woken, Event::SchedWakeup { pid: 15, target: CpuId(1) });
-    let switch = first(&trace, EventKind::SchedSwitch).event;
-    assert_eq!(
-        switch,
-        Event::SchedSwitch { next_pid: 15, still_runs: Some(true), next_priority: Some(120) }
-    );
-    assert_eq!(first(&trace, EventKind::TimerCancel).context, Context::SoftIrq);
-    let messages: Vec<String> = trace.messages().collect();
-    assert_eq!(messages.len(), 3, "{messages:?}");
-    assert!(messages[0].contains(":16: 3 events were dropped"), "{messages:?}");
-    assert!(messages[1].contains("without mode and was_armed"), "{messages:?}");
-    assert!(messages[2].contains(".txt: the tick rate is unknown"), "{messages:?}");
-}
-
-#[test]
-fn trace_cmd_2_has_no_flags_and_older_names() {
-    let trace = recorded("trace-cmd-2.txt");
-    assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
-    assert_eq!(trace.records.len(), 8);
-    let known = [Cause::JiffiesNotPlaced, Cause::ModesLeftOut];
-    assert!(trace.problems.iter().all(|problem| known.contains(&problem.cause)));
-
-    let setup = first(&trace, EventKind::HrtimerSetup);
-    assert_eq!((setup.context, setup.context.in_hard_irq()), (Context::NotRecorded, None));
-    let Event::HrtimerSetup { clock: ClockId::Monotonic, mode, .. } = setup.event else { panic!() };
-    assert!(mode.is_relative());
-    let start = first(&trace, EventKind::HrtimerStart).event;
-    assert!(matches!(start, Event::HrtimerStart { was_armed: None, .. }), "{start:?}");
-    let start = first(&trace, EventKind::TimerStart).event;
-    let Event::TimerStart { is_deferrable, base, now, .. } = start else { panic!() };
-    assert_eq!((is_deferrable, base, now), (false, CpuId(0), Jiffy(4_295_649_396)));
-    // The trace clock is 18 s ahead of CLOCK_MONOTONIC here, less what printing took.
-    assert_eq!(trace.monotonic_ahead_ns, Some(18_000_000_178));
-}
-
-/// The stack under an event, a thread's number behind its process's, and lost events.
-#[test]
-fn what_perf_prints_between_events_is_read() {
-    let trace = recorded("perf.txt");
-    assert_eq!((trace.records.len(), trace.dropped_events, trace.skipped_lines), (15, 4, 0));
-    assert_eq!(first(&trace, EventKind::HrtimerStart).time, Ns(3_028_536_013_000));
-}
 
 fn ftrace(lines: &[impl AsRef<str>]) -> Trace {
     let lines = lines.iter().map(|line| format!("{}\n", line.as_ref()));
     parsed("# tracer: nop\n".to_string() + &lines.collect::<String>())
-}
-
-#[test]
-fn ftrace_events_keep_every_field() {
-    let trace = ftrace(&[
-        " a-1 [001] dNs2.  3028.548041: timer_start: timer=000000005b8cee78 \
-         function=blk_stat_timer_fn expires=4295649423 [timeout=25] bucket_expiry=4295649424 \
-         cpu=0 idx=213 flags=D|I",
-        " a-1 [001] d..1.  3028.548042: hrtimer_start: hrtimer=000000004cf015c6 function=f [mod] \
-         expires=9223372036854775807 softexpires=7 mode=ABS|PINNED|HARD was_armed=1",
-        " a-1 [001] ...2.  3028.548043: write_msr: 830, value fb",
-        " a-1 [001] ...2.  3028.548044: write_msr: 6e0, value ffffffffffffffff #GP",
-        " a-1 [001] d.h2.  3028.548045: itimer_expire: which=0 pid=10618 now=0",
-        " a-1 [001] d..2.  3028.548046: hrtimer_rearm: next_event=7 deferred=1",
-        " a-1 [001] d..2.  3028.548047: hrtimer_rearm: next_event=9223372036854775807 deferred=0",
-    ]);
-    let function = trace.names.find("blk_stat_timer_fn").unwrap();
-    let start = Event::TimerStart {
-        timer: TimerAddr(0x5b8c_ee78),
-        expires: Jiffy(4_295_649_423),
-        now: Jiffy(4_295_649_398),
-        function,
-        base: CpuId(0),
-        is_deferrable: true,
-    };
-    assert_eq!(trace.records[0].event, start);
-    let start = Event::HrtimerStart {
-        timer: TimerAddr(0x4cf0_15c6),
-        expires: Ns(i64::MAX as u64),
-        soft_expires: Ns(7),
-        function: trace.names.find("f").unwrap(),
-        was_armed: Some(true),
-    };
-    assert_eq!(trace.records[1].event, start);
-    assert_eq!(trace.records[2].event, Event::WriteMsr { register: 0x830, value: 0xfb });
-    assert!(!trace.records[2].event.is_device_write() && trace.records[3].event.is_device_write());
-    assert_eq!(trace.records[4].event, Event::ItimerExpire);
-    let rearm = Event::HrtimerRearm { next: Ns(7), is_deferred: Some(true) };
-    assert_eq!(trace.records[5].event, rearm);
-    assert!(!trace.records[6].event.is_device_write(), "the device is shut down");
-    let writes: Vec<Event> = trace.device_writes().map(|record| record.event).collect();
-    assert_eq!(writes, [rearm], "where there is an event for every write, no register counts");
-}
-
-#[test]
-fn unprinted_fields_have_defaults() {
-    let trace = ftrace(&[
-        " a-1 [001] d..1.  1.000001: hrtimer_start: hrtimer=1 function=f expires=7",
-        " a-1 [001] ..s1.  1.000002: timer_expire_entry: timer=1 function=f now=9",
-        " a-1 [001] d..1.  1.000003: timer_start: timer=1 function=f expires=9 [timeout=2]",
-    ]);
-    let [first, second, third] = [0, 1, 2].map(|place| trace.records[place].event);
-    let Event::HrtimerStart { expires, soft_expires, was_armed, .. } = first else { panic!() };
-    assert_eq!((expires, soft_expires, was_armed), (Ns(7), Ns(7), None));
-    let Event::TimerExpireEntry { now, base_clock, .. } = second else { panic!() };
-    assert_eq!((now, base_clock), (Jiffy(9), Jiffy(9)));
-    let Event::TimerStart { base, is_deferrable, .. } = third else { panic!() };
-    assert_eq!((base, is_deferrable), (CpuId(1), false));
 }
 
 fn wheel_start(ns: u64, now: u64) -> String {
@@ -174,34 +50,6 @@ fn a_lone_reading_does_not_place_jiffies() {
     let placed = |text: &str| parsed(text).jiffies.unwrap();
     assert_eq!(placed(&good), placed(&bad));
     assert_eq!(placed(&good).time(Jiffy(5_001)), Ns(50_004_000_000));
-}
-
-/// Goal: a base without events of its own counts as a CPU. Otherwise replaying it would panic.
-#[test]
-fn every_base_is_among_the_cpus() {
-    for event in [
-        "timer_start: timer=1 function=f expires=7 [timeout=5] cpu=3",
-        "sched_wakeup: comm=a pid=1 prio=120 target_cpu=003",
-        "cpu_idle: state=1 cpu_id=3",
-    ] {
-        let event = format!(" a-1 [000] .....  1.000000: {event}");
-        assert_eq!(ftrace(&[&*event, " a-1 [000] .....  1.0: timer_init: timer=1"]).cpus, 4);
-    }
-}
-
-#[test]
-fn a_short_trace_takes_hz_from_the_tick() {
-    let trace = recorded("trace-cmd.txt");
-    assert_eq!((trace.hz, trace.jiffies), (None, None));
-    let line = |ns: u64| {
-        format!(
-            " a-1 [000] d.h1.  7.000000: hrtimer_start: hrtimer=00000000deadbeef \
-             function=tick_sched_timer expires={ns}"
-        )
-    };
-    let lines = [line(7_003_333_333), line(7_006_666_666), line(7_016_666_665)];
-    let trace = ftrace(&lines);
-    assert_eq!((trace.hz, trace.tick()), (Some(300), Some(Ns(3_333_333))));
 }
 
 #[test]

@@ -247,3 +247,35 @@ fn a_thread_that_sleeps_is_one_timer() {
     assert_eq!((group.period_ns, group.expirations, group.together), (1_000_000, 400, 400));
     assert_eq!(group.recorded.phases_ns.len(), 2);
 }
+
+#[test]
+fn what_cannot_be_true_is_refused() {
+    let refused = |text: &str| Trace::parse("t.txt", text.as_bytes()).unwrap_err().to_string();
+    let header = "# tracer: nop\n";
+    // Starts of a form that is not read, and cancels that are.
+    let start = " a-1 [000] d..1. 1.0: timer_start: timer=01 when=7\n";
+    let cancel = " a-1 [000] d..1. 1.0: timer_cancel: timer=01\n";
+    let forms = refused(&(header.to_string() + &start.repeat(20) + &cancel.repeat(20)));
+    assert!(forms.contains("20 of 20 timer_start cannot be read"), "{forms}");
+    let only_cancels = refused(&(header.to_string() + &cancel.repeat(20)));
+    assert!(only_cancels.contains("of 20 cancels, 19 are of timers"), "{only_cancels}");
+    let of = |source: &str| {
+        format!("{source:>9}:           a-1 [000] d..1. 1.0: timer_cancel: timer=01\n")
+    };
+    let several = "cpus=2\n".to_string() + &of("one").repeat(9) + &of("two").repeat(9);
+    assert!(
+        refused(&several).contains("several instances or hosts, whose timers and CPUs are not")
+    );
+    // Jiffies printed as nanoseconds.
+    let tick = |step: u64| {
+        let (at, now) = (step, step * 4_000_000);
+        let event = "hrtimer_expire_entry: hrtimer=01 function=tick_nohz_handler now=";
+        format!(" a-1 [000] d.h1. 0.{at:09}: {event}{now}\n")
+    };
+    let unit = refused(&(header.to_string() + &(0..100).map(tick).collect::<String>()));
+    assert!(unit.contains("its times are not in seconds. Record with the clock `mono`"), "{unit}");
+    let mut tar = vec![b'a'; 600];
+    tar[257..262].copy_from_slice(b"ustar");
+    let error = Trace::parse("t.txt", &tar[..]).unwrap_err().to_string();
+    assert!(error.contains("a tar archive of several files"), "{error}");
+}

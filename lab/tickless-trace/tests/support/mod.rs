@@ -123,6 +123,8 @@ pub fn line_of(task: &str, at_us: u64, cpu: u16, flags: &str, event: &str) -> St
 /// arms hrtimer A at 10 for 200; `start@1` does so on CPU 1. `restart` arms a pending timer,
 /// `rearm` arms one in the interrupt handler, and `interrupt A` is an interrupt that fires A.
 /// `expire A` has the handler's current time behind it, if that is not the time of the step.
+/// `switch 1 2` switches from thread 1 to thread 2, `switch 1R 2` while 1 could run on. `wakes 2`
+/// wakes thread 2.
 pub fn history(steps: &str) -> String {
     let mut text = String::new();
     for step in steps.split("; ") {
@@ -152,6 +154,16 @@ pub fn history(steps: &str) -> String {
             "returned" => vec![returned(at)],
             "leave" => vec![leave(at)],
             "interrupt" => vec![enter, expire(at + 1), returned(at + 2), leave(at + 3)],
+            "switch" => {
+                let (from, event) =
+                    (words[2].trim_end_matches('R'), sched_switch(words[2], words[3]));
+                text += &line_of(&format!("a-{from}"), at, cpu, "d..2.", &event);
+                vec![]
+            }
+            "wakes" => {
+                let woken = format!("comm=a pid={} prio=120 target_cpu=000", words[2]);
+                vec![(at, "d..2.", format!("sched_wakeup: {woken}"))]
+            }
             "end" => vec![(at, ".....", "tick_stop: success=1 dependency=NONE".to_string())],
             other => panic!("{other}"),
         };
@@ -160,11 +172,15 @@ pub fn history(steps: &str) -> String {
     text
 }
 
-/// An event of a CPU that switches from one thread to another, given their numbers.
+/// An event of a CPU that switches from one thread to another, given their numbers. A thread that
+/// could run on has `R` behind its number.
 pub fn sched_switch(from: impl Display, to: impl Display) -> String {
+    let from = from.to_string();
+    let state = if from.ends_with('R') { 'R' } else { 'S' };
     format!(
-        "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state=S ==> next_comm=b \
-         next_pid={to} next_prio=120"
+        "sched_switch: prev_comm=a prev_pid={} prev_prio=120 prev_state={state} ==> next_comm=b \
+         next_pid={to} next_prio=120",
+        from.trim_end_matches('R')
     )
 }
 
