@@ -166,7 +166,7 @@ pub(crate) fn polled(fds: &[c_int], events: libc::c_short) -> usize {
 }
 
 /// Returns this process's descriptors that lead to other processes or a terminal: those that
-/// perhaps have data for a program, and its output.
+/// perhaps have data for a program, and those that it only writes to.
 pub(crate) fn leading_out() -> (Vec<c_int>, Vec<c_int>) {
     let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let fds = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -179,7 +179,9 @@ pub(crate) fn leading_out() -> (Vec<c_int>, Vec<c_int>) {
             _ => false,
         })
     };
-    fds.filter(leads_out).partition(|fd| ![1, 2].contains(fd))
+    // SAFETY: takes and returns numbers only.
+    let mode = |fd: c_int| unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_ACCMODE;
+    fds.filter(leads_out).partition(|fd| ![1, 2].contains(fd) && mode(*fd) != libc::O_WRONLY)
 }
 
 /// Returns an option of a socket of this process that is an integer, or begins with one.

@@ -101,10 +101,13 @@ pub(crate) fn inside_namespace(test: &str) -> Done {
 pub(crate) const IN_NAMESPACE: [&str; 5] =
     ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 
-/// As [`inside`], with these words before, and lines of a process outside as its standard input.
+/// As [`inside`], with these words before, lines of a process outside as its standard input, and a
+/// pipe as descriptor 7 that a process outside reads now and then.
 pub(crate) fn inside_pipeline(test: &str, before: &[&str]) -> Done {
     let mut shell = Command::new("sh");
-    shell.args(["-c", "while sleep 0.1; do echo; done | \"$@\"", "sh"]);
+    let script = "exec 8>&1; while sleep 0.1; do echo; done | \"$@\" 7>&1 >&8 8>&- |
+        while sleep 0.1; do head -c 65536 | grep -q . || break; done";
+    shell.args(["-c", script, "sh"]);
     run_inside(shell.args(before).arg(warp_program()), test)
 }
 

@@ -198,6 +198,15 @@ fn inside_input() {
         outruns_an_alarm(name, 1, || assert_eq!(wait(), 1, "{name}"));
         std::io::stdin().read_exact(&mut [0]).unwrap();
     }
+    unsafe { libc::fcntl(7, libc::F_SETFL, libc::O_NONBLOCK) };
+    for _ in 0..3 {
+        while unsafe { libc::write(7, [b'x'; 4096].as_ptr().cast(), 4096) } > 0 {}
+        let mut poll = libc::pollfd { fd: 7, events: libc::POLLOUT, revents: 0 };
+        let p = &raw mut poll;
+        outruns_an_alarm("a full pipe", 1, || {
+            assert_eq!(unsafe { libc::poll(p, 1, 50_000) }, 1);
+        });
+    }
     // It is added while another thread waits already.
     let epoll = unsafe { libc::epoll_create1(0) };
     let waiter = std::thread::spawn(move || {
