@@ -263,6 +263,8 @@ mod tests {
         Fork(usize),
         /// It is new, or was interrupted.
         Plain,
+        /// It is at a call that it has not made, after a wait whose deadline has come.
+        Skipped,
     }
 
     impl Stop {
@@ -430,6 +432,10 @@ mod tests {
                     Change::GoesOn
                 }
                 Stop::Plain => Change::Stops,
+                Stop::Skipped => {
+                    let before = Before::Skipped(notice.registers());
+                    Change::Waits(call(5, Endless::AsItIs), deadline(5), before)
+                }
             };
             self.on(tree, at, change);
         }
@@ -453,8 +459,10 @@ mod tests {
                 (Then::Resume(_), Doing::Stopped(Stop::HasSubmitted)) => Doing::Reads,
                 (Then::Resume(_), _) => IDLE,
                 (Then::ResumeToExit, _) => Doing::Stopped(Stop::HasSubmitted),
+                (Then::ResumeToNextCall, _) => Doing::Stopped(Stop::Skipped),
                 (Then::Wait(_), _) => Doing::WaitsTraced,
                 (Then::MakeCall(_), Doing::Stopped(Stop::Poll(_))) => Doing::Polls,
+                (Then::MakeCall(Before::Skipped(_)), _) => IDLE,
                 (Then::MakeCall(_), _) => Doing::SleepsZero,
                 (Then::Return(..), Doing::Held | Doing::Stopped(Stop::Sleep(_))) => IDLE,
                 (Then::Interrupt | Then::Wake, doing) => match doing {

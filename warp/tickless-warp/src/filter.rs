@@ -114,6 +114,9 @@ const CALLS: &[Call] = &[
     (libc::SYS_mq_notify, "mq_notify", Trap::Always),
     // A child without a tracer would run unseen.
     (libc::SYS_clone, "clone", Trap::Refused(0, libc::CLONE_UNTRACED as u32)),
+    // Other filters have a say about the calls that the tracer answers.
+    (libc::SYS_seccomp, "seccomp", Trap::Always),
+    (libc::SYS_prctl, "prctl", Trap::OneOf(0, &[libc::PR_SET_SECCOMP as u32])),
     // Fails, because a thread has one tracer. A message tells why.
     (libc::SYS_ptrace, "ptrace", Trap::Always),
     (libc::SYS_io_uring_setup, "io_uring_setup", Trap::Missing),

@@ -154,6 +154,9 @@ pub(crate) enum Signals {
 pub(crate) enum Before {
     /// It has stopped, with these registers.
     Stop(Registers),
+    /// It has stopped, with these registers, at a call that it does not make: the first one after
+    /// a wait that the clock has jumped to the end of.
+    Skipped(Registers),
     /// It is blocked until its notice (the seccomp message about the call) is answered.
     Notice(Notice),
 }
@@ -223,6 +226,8 @@ pub(crate) enum Then {
     Resume(c_int),
     /// Resume it until the end of its call.
     ResumeToExit,
+    /// Resume it until its next call: if that is a wait, too, it need not begin.
+    ResumeToNextCall,
     /// Have it make the call of this wait without a timeout, and resume it until the end.
     Wait(Wait),
     /// Have it make its call.
@@ -369,14 +374,14 @@ impl State {
             }
             Change::Stops => {
                 effects = self.leave_sleep();
-                let last = match before.last() {
+                let (last, then) = match before.last() {
                     Last::Due(wait, woken) => {
                         effects.finish = Finish::Untraced(wait, woken);
-                        Last::Nothing
+                        (Last::Nothing, Then::ResumeToNextCall)
                     }
-                    last => last,
+                    last => (last, Then::Resume(0)),
                 };
-                (State::Free(last), Then::Resume(0))
+                (State::Free(last), then)
             }
             Change::Lends => (State::Lending, Then::Resume(0)),
             Change::IsDue(progress) => return self.is_due(progress, now),
@@ -400,11 +405,11 @@ impl State {
 
     /// Begins a wait, which perhaps takes no time.
     fn waits(&mut self, call: TimedCall, new: Option<Ns>, at: Before, now: Ns) -> Effects {
-        if call.takes_no_time() {
+        // Of a call that is made again, the tracer learns as of any other.
+        let makes = call.when == When::Now || matches!(at, Before::Skipped(_));
+        if makes || call.takes_no_time() {
             *self = State::Free(Last::Nothing);
-            let then =
-                if call.when == When::Now { Then::MakeCall(at) } else { Then::Return(at, 0) };
-            return then.into();
+            return if makes { Then::MakeCall(at) } else { Then::Return(at, 0) }.into();
         }
         let registers = at.registers();
         let deadline = match self.last() {
@@ -416,7 +421,7 @@ impl State {
         let then;
         (*self, then) = match at {
             Before::Notice(notice) => (State::Held(wait, notice), Then::Nothing),
-            Before::Stop(_) => (State::Waiting(wait), Then::Wait(wait)),
+            Before::Stop(_) | Before::Skipped(_) => (State::Waiting(wait), Then::Wait(wait)),
         };
         let deadline = deadline.map_or(Deadline::Cancel, Deadline::Arm);
         Effects { deadline, then, ..Effects::default() }
@@ -476,7 +481,7 @@ impl State {
 impl Before {
     pub(crate) fn registers(&self) -> Registers {
         match self {
-            Before::Stop(registers) => *registers,
+            Before::Stop(registers) | Before::Skipped(registers) => *registers,
             Before::Notice(notice) => notice.registers(),
         }
     }

@@ -1,6 +1,6 @@
 //! Carries out what the tracer has to do when it has learnt something of a thread.
 
-use super::state::{Due, Engine};
+use super::state::{Due, Engine, PAUSE};
 use super::waits::wait_in_kernel;
 use crate::report::Ending;
 use crate::sys::notices::{Answer, Notice};
@@ -30,14 +30,25 @@ impl Engine<'_> {
             Then::Nothing => {}
             Then::Resume(signal) => ptrace::resume(tid, signal),
             Then::ResumeToExit => ptrace::resume_to_exit(tid),
+            Then::ResumeToNextCall => self.resume_to_next_call(tid),
             Then::Wait(wait) => wait_in_kernel(tid, &wait),
             Then::MakeCall(Before::Stop(_)) => ptrace::resume(tid, 0),
+            Then::MakeCall(Before::Skipped(mut registers)) => {
+                self.tries_in = PAUSE;
+                ptrace::repeat_call(&mut registers);
+                ptrace::set_registers(tid, &registers);
+                ptrace::resume(tid, 0);
+            }
             Then::MakeCall(Before::Notice(notice)) => {
                 self.answer_notice(&notice, Answer::MakeCall);
             }
             Then::Return(Before::Stop(registers), result) => {
                 skip_call(tid, registers, result);
                 ptrace::resume(tid, 0);
+            }
+            Then::Return(Before::Skipped(registers), result) => {
+                skip_call(tid, registers, result);
+                self.resume_to_next_call(tid);
             }
             Then::Return(Before::Notice(notice), result) => {
                 let wait = self.tree.state(tid).wait();

@@ -2,7 +2,7 @@
 //! thread waits, moves the clock.
 
 use super::clock::VirtualClock;
-use super::state::{Due, Engine};
+use super::state::{Due, Engine, PAUSE};
 use super::untraced::flows;
 use super::ways::Ways;
 use crate::asleep::{Census, census};
@@ -18,6 +18,7 @@ use crate::report::Log;
 use crate::sys::events::{self, Handling};
 use crate::sys::launch::{Filters, launch};
 use crate::sys::notices::Listener;
+use crate::sys::ptrace;
 use crate::sys::thread_events::ThreadEvents;
 use crate::thread::{Call, InCall, Last, Signals, State};
 use crate::tree::Tree;
@@ -98,6 +99,7 @@ pub fn run(
         ways,
         disk_work: DiskWork::default(),
         has_terminals: false,
+        has_filters: events::signal_mask(std::process::id() as pid_t, "Seccomp:") != Some(0),
         has_noted_outside: false,
         has_noted_tracer: false,
         log: options.reports.then(Log::default),
@@ -160,6 +162,7 @@ impl Engine<'_> {
             has_noted: [false; 3],
         };
         loop {
+            let jumps = self.clock.jumps;
             let mut is_quiet = true;
             while let Some((tid, event)) = events::next() {
                 self.handle(tid, event);
@@ -186,7 +189,11 @@ impl Engine<'_> {
                 (rounds.quiet, rounds.asleep) = (0, 0);
                 rounds.busy = rounds.busy.saturating_add(1);
             }
-            if !self.jump(&mut rounds) {
+            let has_jumped = self.jump(&rounds);
+            if self.clock.jumps > jumps {
+                (rounds.awake, rounds.busy) = (0, 0);
+            }
+            if !has_jumped {
                 self.sleep(&mut rounds);
             }
         }
@@ -208,7 +215,7 @@ impl Engine<'_> {
     }
 
     /// Moves the clock to the next deadline if every thread waits. Returns whether it did anything.
-    fn jump(&mut self, rounds: &mut Rounds) -> bool {
+    fn jump(&mut self, rounds: &Rounds) -> bool {
         if !self.clock.jumps_when_idle() || (rounds.quiet == 0 && rounds.busy > BUSY) {
             return false;
         }
@@ -235,7 +242,6 @@ impl Engine<'_> {
         let before = self.clock.passed();
         self.clock.jump_to(next);
         self.jumped = self.log.as_ref().map(|_| self.clock.passed().saturating_sub(before));
-        (rounds.awake, rounds.busy) = (0, 0);
         true
     }
 
@@ -264,8 +270,6 @@ impl Engine<'_> {
     /// deadline ends the call. Returns whether it did. The thread then need neither begin the wait
     /// nor be interrupted in it.
     pub(crate) fn jump_alone(&mut self, tid: pid_t, call: &Call, deadline: Ns) -> bool {
-        /// After a census that found another thread awake, this many waits are not tried.
-        const PAUSE: u32 = 16;
         let is_next = |engine: &Self| engine.deadlines.next().is_none_or(|next| next > deadline);
         // Only a thread that runs alone was the last one to be resumed.
         if !flows(self.options) || self.last != tid || !is_next(self) {
@@ -279,7 +283,8 @@ impl Engine<'_> {
             self.tries_in = PAUSE;
             return false;
         }
-        if self.takes_event() {
+        // The only thread has stopped, and nothing else can have an event.
+        if self.tree.threads.len() > 1 && self.takes_event() {
             return false;
         }
         let is_held = self.is_held_by_outside();
@@ -296,6 +301,18 @@ impl Engine<'_> {
         }
         self.clock.jump_to(deadline);
         true
+    }
+
+    /// Resumes a thread whose wait the clock has jumped over: until its next call, which is perhaps
+    /// such a wait as well, but not if others have lately been awake, or it has made other calls.
+    /// The kernel asks no filter of seccomp about that call, so only if there are no others.
+    pub(crate) fn resume_to_next_call(&mut self, tid: pid_t) {
+        if self.tries_in > 0 || self.has_filters {
+            self.tries_in = self.tries_in.saturating_sub(1);
+            ptrace::resume(tid, 0);
+        } else {
+            ptrace::resume_to_next_call(tid);
+        }
     }
 
     /// Decides whether all threads but one, which has stopped, wait.

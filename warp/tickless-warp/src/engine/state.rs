@@ -28,6 +28,10 @@ pub(crate) enum Due {
     Until,
 }
 
+/// For how many waits the clock is not tried to move for a thread that runs alone, once another one
+/// was awake, or the thread has made another call after its last wait.
+pub(super) const PAUSE: u32 = 16;
+
 /// The tracer of one program and all processes that it starts.
 pub(crate) struct Engine<'a> {
     pub(crate) options: &'a Options,
@@ -63,6 +67,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) disk_work: DiskWork,
     /// Whether a program of the tree has made a pseudo-terminal.
     pub(crate) has_terminals: bool,
+    /// Whether a program of the tree, or what has started the tracer, has a filter of seccomp(2).
+    pub(crate) has_filters: bool,
     pub(crate) has_noted_outside: bool,
     pub(crate) has_noted_tracer: bool,
     /// The log from which the report is made; `None` if the caller wants no report.

@@ -8,7 +8,7 @@ use crate::filter::{TIOCSPTLCK, VHOST_SET_OWNER};
 use crate::options::{Ended, Note};
 use crate::sys::events::Event;
 use crate::sys::{events, memory, ptrace};
-use crate::thread::{Before, Change, Last, Signals, State, arguments};
+use crate::thread::{Before, Change, Last, Signals, State, Then, arguments, call_of};
 use libc::{c_int, c_long, pid_t};
 use ptrace::Registers;
 
@@ -19,6 +19,7 @@ impl Engine<'_> {
         match event {
             Event::Ended(status) => self.has_ended(tid, status),
             Event::Call => self.before_call(tid),
+            Event::Exit if matches!(state, State::Free(_)) => self.at_next_call(tid),
             Event::Exit => self.after_call(tid, state),
             Event::NewThread | Event::NewBorrower => {
                 if let Some(new) = ptrace::message(tid) {
@@ -91,6 +92,7 @@ impl Engine<'_> {
             | libc::SYS_mq_notify
             | libc::SYS_timer_create
             | libc::SYS_setitimer => self.tree.signals_of_kernel = Signals::UnderWay,
+            libc::SYS_seccomp | libc::SYS_prctl => self.has_filters = true,
             libc::SYS_ptrace if !self.has_noted_tracer => {
                 self.has_noted_tracer = true;
                 self.note(Note::Tracer(self.tree.name_of(tid)));
@@ -109,6 +111,20 @@ impl Engine<'_> {
             _ => {}
         }
         self.on(tid, Change::GoesOn);
+    }
+
+    /// Handles the stop of a thread at its first call after a wait, which it does not make unless
+    /// the tracer has it make the call again.
+    fn at_next_call(&mut self, tid: pid_t) {
+        let Some(registers) = ptrace::registers(tid) else { return };
+        let (number, _, arguments) = call_of(&registers);
+        let before = Before::Skipped(registers);
+        // Other ways into the kernel than this instruction have other numbers of calls.
+        let is_native = registers.rcx == registers.rip;
+        match wait_of(tid, number, arguments).filter(|_| is_native) {
+            Some(call) => self.begin_wait(tid, call, before),
+            None => self.on(tid, Change::IsAnswered(Then::MakeCall(before))),
+        }
     }
 
     fn after_call(&mut self, tid: pid_t, state: State) {

@@ -136,9 +136,7 @@ impl Engine<'_> {
         } else if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
             // The tracer has interrupted a later wait of the thread, which must go on: the kernel
             // does not repeat this call by itself, so make the thread repeat it.
-            const SYSCALL_LENGTH: u64 = 2;
-            registers.rax = registers.orig_rax;
-            registers.rip -= SYSCALL_LENGTH;
+            ptrace::repeat_call(&mut registers);
         }
         ptrace::set_registers(tid, &registers);
     }

@@ -46,6 +46,21 @@ pub(crate) fn resume_to_exit(tid: pid_t) {
     request(libc::PTRACE_SYSCALL, tid, 0, 0);
 }
 
+/// Resumes a stopped thread until its next system call, which is then not made: the thread goes on
+/// behind it, with the result that its registers have (`PTRACE_SYSEMU`, since Linux 2.6.14).
+pub(crate) fn resume_to_next_call(tid: pid_t) {
+    request(libc::PTRACE_SYSEMU, tid, 0, 0);
+}
+
+/// Has a thread with these registers, which has left a system call, make that call again.
+pub(crate) fn repeat_call(registers: &mut Registers) {
+    const SYSCALL_LENGTH: u64 = 2;
+    registers.rax = registers.orig_rax;
+    registers.rip -= SYSCALL_LENGTH;
+    // Otherwise the kernel perhaps repeats the call once more.
+    registers.orig_rax = u64::MAX;
+}
+
 /// Lets a thread take part in a stop of its process (Ctrl-Z), until SIGCONT.
 pub(crate) fn listen(tid: pid_t) {
     request(libc::PTRACE_LISTEN, tid, 0, 0);

@@ -1,6 +1,6 @@
 //! Every call that waits for a time, and every clock.
 
-use crate::harness::{inside, inside_frozen, inside_namespace, spec, takes, wait_alone};
+use crate::harness::{in_child, inside, inside_frozen, inside_namespace, spec, takes, wait_alone};
 use libc::{c_int, c_long, timespec};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -333,6 +333,70 @@ fn inside_other_waits() {
     let mut events = [0_u64; 4];
     returns_zero("io_getevents", || unsafe {
         libc::syscall(libc::SYS_io_getevents, context, 1, 1, events.as_mut_ptr(), &raw const time)
+    });
+}
+
+#[test]
+fn a_wait_that_is_jumped_over_takes_one_switch_and_leaves_the_next_call_alone() {
+    inside("calls::inside_next_calls");
+}
+
+#[test]
+#[ignore = "another test runs it in virtual time, by `inside`"]
+fn inside_next_calls() {
+    in_child(|| {
+        let poll = |ms| unsafe { libc::poll(null_mut(), 0, ms) };
+        let switches = || -> u64 {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.unwrap().trim().parse().unwrap()
+        };
+        let before = switches();
+        (0..1_000).for_each(|_| assert_eq!(poll(1_000), 0));
+        let took = switches() - before;
+        assert!(took < 1_500, "{took} switches for 1,000 waits");
+        wait_alone();
+        in_child(wait_alone);
+        // The calls of 32-bit programs have numbers of their own, of which this one is waitpid's.
+        let answer: c_int;
+        wait_alone();
+        unsafe {
+            std::arch::asm!(
+                "xchg rbx, {of}",
+                "int 0x80",
+                "xchg rbx, {of}",
+                of = inout(reg) -1_i64 => _,
+                inout("eax") libc::SYS_poll as c_int => answer,
+                in("rcx") 0,
+                in("rdx") 1_000,
+                in("rdi") 0,
+                in("rsi") 0,
+                out("r8") _,
+                out("r9") _,
+                out("r10") _,
+                out("r11") _,
+            );
+        }
+        assert_eq!(answer, -libc::EINVAL);
+        // A filter of the program's own, that refuses a poll of two seconds.
+        let op = |code, jf, k| libc::sock_filter { code, jt: 0, jf, k };
+        let denied = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        let mut filter = [
+            op(0x20, 0, 0),
+            op(0x15, 3, libc::SYS_poll as u32),
+            op(0x20, 0, 32),
+            op(0x15, 1, 2_000),
+            op(6, 0, denied),
+            op(6, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: 6, filter: filter.as_mut_ptr() };
+        let (mode, by) = (libc::SECCOMP_MODE_FILTER, &raw const program);
+        unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, by) }, 0);
+        wait_alone();
+        assert_eq!(poll(2_000), -1);
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EPERM));
     });
 }
 
