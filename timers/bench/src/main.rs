@@ -6,6 +6,8 @@
 //! their times are reported.
 
 mod affinity;
+#[expect(unsafe_code, reason = "an allocator")]
+mod allocator;
 mod cases;
 mod child;
 mod effort;

@@ -5,29 +5,28 @@
 //! All deadlines are distances from a fixed current time, the moment at which the table was made;
 //! peers that read the clock themselves count from there.
 
+mod delay_queue;
 pub mod executors;
 pub mod fixed;
 pub mod foreign;
+pub mod heaps;
 pub mod local;
 pub mod queues;
 pub mod sleepers;
 pub mod timeout;
 pub mod tokio_sleep;
+mod wheels;
 
 use crate::latency::{Latencies, Recorder, next_delay};
 use crate::random::Random;
 use crate::sample::{Stopwatch, of_tokio};
-use conformance_peers::Queue;
-use conformance_peers::heaps::{LazyHeap, Tree};
-use conformance_peers::tasks::DelayQueue;
-use conformance_peers::wheels::{HashWheel, Nexus};
-use queues::Handles;
+use delay_queue::DelayQueue;
+use heaps::{LazyHeap, Tree};
+use queues::{Handles, Queue};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-
-/// With more places than the suite has: it holds a million timers.
-type BitWheel = conformance_peers::wheels::BitWheel<1024>;
+use wheels::{BitWheel, HashWheel, Nexus};
 
 /// Timers of one thread, of which some are always pending.
 ///

@@ -4,6 +4,7 @@
 //! counts with its shortest time of all runs.
 
 use super::{Choice, short};
+use crate::allocator::bytes_in_use;
 use crate::effort::Effort;
 use crate::peers::local::BATCH;
 use crate::random::Random;
@@ -13,7 +14,6 @@ use std::time::{Duration, Instant};
 use tickless::callback::Cancel;
 use tickless::local::Clock;
 use tickless::{LocalTimers, Timeout, Timers, VirtualTime};
-use tickless_conformance::bytes_in_use;
 
 const START: tickless::time::Instant = tickless::time::Instant::from_secs(1);
 const TICK: Duration = Duration::from_millis(1);

@@ -2,13 +2,10 @@
 
 use super::{Choice, contender, short};
 use crate::effort::Effort;
-use crate::peers::executors::{Ours, PRECISE};
+use crate::peers::executors::{AsyncIo, Executor, Ours, PRECISE, poll_once};
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::{Figure, Stopwatch, interleave};
-#[cfg(feature = "runtimes")]
-use conformance_peers::executors::{Compio, Glommio, Monoio};
-use conformance_peers::executors::{Executor, Smol, Tokio, poll_once};
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -26,7 +23,7 @@ enum Work {
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Deadlines are instants 10 to 20 minutes away. CPU time of the thread; of a \
                  cluster, from before it is due until each of its sleeps has been polled and \
-                 dropped. compio's sleeps cannot be moved: a new one is made.";
+                 dropped.";
     let mut table = Table::new("W13", "sleeps of executors of one thread", about);
     let about = "Each sample of our precise sleep divided by theirs of the same turn. The goal is \
                  1.0 in every row.";
@@ -68,14 +65,8 @@ fn executors() -> Vec<(&'static str, Sample)> {
     vec![
         row::<Ours<false>>(PRECISE),
         row::<Ours<true>>("**local Sleep**, coarse"),
-        row::<Tokio>("tokio `sleep`, current thread"),
-        row::<Smol>("async-io `Timer`"),
-        #[cfg(feature = "runtimes")]
-        row::<Monoio>("monoio `sleep`"),
-        #[cfg(feature = "runtimes")]
-        row::<Compio>("compio `sleep`"),
-        #[cfg(feature = "runtimes")]
-        row::<Glommio>("glommio `Timer`"),
+        row::<tokio::runtime::Runtime>("tokio `sleep`, current thread"),
+        row::<AsyncIo>("async-io `Timer`"),
     ]
 }
 

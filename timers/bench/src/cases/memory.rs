@@ -1,12 +1,12 @@
 //! W6: bytes per pending timer, counted at the allocator, and in memory.
 
 use super::{Choice, short};
+use crate::allocator::bytes_in_use;
 use crate::effort::Effort;
 use crate::peers::tables;
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::{Figure, IS_TWIN};
-use tickless_conformance::{CountingAllocator, bytes_in_use};
 
 /// Rows whose timers equal those of the row above.
 const SAME: [&str; 2] = ["reads the clock", "in batches"];
@@ -40,9 +40,6 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     }
     vec![table]
 }
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Resident bytes after the allocator has returned its free memory; `None` if unreadable.
 fn bytes_resident() -> Option<f64> {

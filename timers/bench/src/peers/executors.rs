@@ -1,11 +1,76 @@
-//! Executors that the conformance suite's program does not have.
+//! Executors of one thread, and their sleeps.
 
-use conformance_peers::executors::Executor;
+use super::tokio_sleep;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use tickless::local::Clock;
 use tickless::local::future::{Handle, Sleep, Sleeps};
+
+pub trait Executor: Sized {
+    /// What sleeps are made from; `()` where a thread's executor is ambient.
+    type Timers;
+    type Sleep: Future;
+
+    fn new() -> Self;
+
+    /// Runs a future, to which it passes what its sleeps are made from.
+    fn run<T, F: Future<Output = T>>(&mut self, main: impl FnOnce(Self::Timers) -> F) -> T;
+
+    fn sleep_until(timers: &Self::Timers, at: Instant) -> Self::Sleep;
+
+    fn push_out(timers: &Self::Timers, sleep: Pin<&mut Self::Sleep>, at: Instant);
+}
+
+/// Polls a sleep that is not due.
+pub fn poll_once<F: Future>(sleep: Pin<&mut F>) {
+    assert!(sleep.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+impl Executor for tokio::runtime::Runtime {
+    type Timers = ();
+    type Sleep = tokio::time::Sleep;
+
+    fn new() -> Self {
+        tokio_sleep::runtime()
+    }
+
+    fn run<T, F: Future<Output = T>>(&mut self, main: impl FnOnce(()) -> F) -> T {
+        self.block_on(tokio::task::unconstrained(main(())))
+    }
+
+    fn sleep_until((): &(), at: Instant) -> Self::Sleep {
+        tokio::time::sleep_until(at.into())
+    }
+
+    fn push_out((): &(), sleep: Pin<&mut Self::Sleep>, at: Instant) {
+        sleep.reset(at.into());
+    }
+}
+
+/// async-io's `block_on`.
+pub struct AsyncIo;
+
+impl Executor for AsyncIo {
+    type Timers = ();
+    type Sleep = async_io::Timer;
+
+    fn new() -> Self {
+        AsyncIo
+    }
+
+    fn run<T, F: Future<Output = T>>(&mut self, main: impl FnOnce(()) -> F) -> T {
+        async_io::block_on(main(()))
+    }
+
+    fn sleep_until((): &(), at: Instant) -> async_io::Timer {
+        async_io::Timer::at(at)
+    }
+
+    fn push_out((): &(), mut sleep: Pin<&mut async_io::Timer>, at: Instant) {
+        sleep.set_at(at);
+    }
+}
 
 /// `tickless::local::future` in the smallest event loop.
 pub struct Ours<const IS_COARSE: bool>;
@@ -15,7 +80,6 @@ pub const PRECISE: &str = "**local Sleep**";
 const START: tickless::time::Instant = tickless::time::Instant::from_secs(1);
 
 impl<const IS_COARSE: bool> Executor for Ours<IS_COARSE> {
-    const NAME: &str = "local Sleep";
     /// The instant is [`START`] on the clock of the sleeps.
     type Timers = (Handle, Instant);
     type Sleep = Sleep;

@@ -1,11 +1,46 @@
-//! The queues of the conformance suite's program, as tables, in steps of time, and behind a mutex.
+//! Queues of timers that their caller drives, as tables, in steps of time, and behind a mutex.
 
 use super::{CAUGHT_UP, Expire, Shared, Steps, Table};
 use crate::sample::Stopwatch;
-use conformance_peers::Queue;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+
+/// Published timers, called as their users call them. Times are distances from the moment at which
+/// the queue was made.
+pub trait Queue: Sized + 'static {
+    /// What the user keeps of a timer.
+    type Handle;
+
+    fn new() -> Self;
+
+    /// Returns the runtime inside of which the queue must be used, if it needs one.
+    fn runtime(&self) -> Option<Handle> {
+        None
+    }
+
+    /// Arms a timer. No other pending timer has this key.
+    fn arm(&mut self, key: u32, after: Duration) -> Self::Handle;
+
+    /// Arms a timer that is never cancelled or moved.
+    fn arm_and_forget(&mut self, key: u32, after: Duration) {
+        self.arm(key, after);
+    }
+
+    /// Moves a pending timer.
+    fn push_out(&mut self, handle: &mut Self::Handle, key: u32, after: Duration);
+
+    /// Returns whether the timer was pending.
+    fn cancel(&mut self, handle: Self::Handle) -> bool;
+
+    /// Releases what the handle of a timer that has fired still occupies.
+    fn free(&mut self, _: Self::Handle) {}
+
+    /// Moves the time, and adds the keys of all due timers.
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>);
+
+    fn pending(&self) -> usize;
+}
 
 /// The key of the timer that pairs arm and cancel.
 const SPARE: u32 = 0;

@@ -24,8 +24,12 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 /// other build.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| match IS_TWIN {
     true => multi_thread(1).build().expect("one thread"),
-    false => conformance_peers::tasks::runtime(),
+    false => runtime(),
 });
+
+pub fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().expect("a runtime without I/O")
+}
 
 pub const NAME: &str = of_tokio!("tokio `Sleep`, one thread");
 

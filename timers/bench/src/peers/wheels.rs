@@ -1,15 +1,13 @@
 //! Wheels that are driven by their caller's clock.
 
-use crate::{HOUR, MS, Queue};
+use super::queues::Queue;
 use bitwheel::timer::{BitWheelWithFailover, Timer, TimerHandle};
-use core::ops::RangeInclusive;
 use hierarchical_hash_wheel_timer::IdOnlyTimerEntry;
 use hierarchical_hash_wheel_timer::wheels::Skip;
 use hierarchical_hash_wheel_timer::wheels::cancellable::QuadWheelWithOverflow;
 use std::time::{Duration, Instant};
-use tickless_conformance::{NextEvent, Rounding};
 
-pub(crate) const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(1);
 
 /// A timer of bitwheel that reports its key.
 pub struct Reports(u32);
@@ -22,23 +20,18 @@ impl Timer for Reports {
     }
 }
 
-/// Five gears of 64 slots with `PLACES` places each. A timer fires from the gear of its delay, so
-/// far ones are rounded coarsely. One that finds no place goes to a `BTreeMap`; the variant without
-/// this failover refuses it.
-pub struct BitWheel<const PLACES: usize = 64> {
+/// Five gears of 64 slots with 1024 places each, for a million timers. A timer fires from the gear
+/// of its delay, so far ones are rounded coarsely. One that finds no place goes to a `BTreeMap`.
+pub struct BitWheel {
     epoch: Instant,
-    wheel: Box<BitWheelWithFailover<Reports, 5, 1, PLACES>>,
+    wheel: Box<BitWheelWithFailover<Reports, 5, 1, 1024>>,
 }
 
-impl<const PLACES: usize> Queue for BitWheel<PLACES> {
-    const NAME: &str = "bitwheel 0.6.0";
-    const GRANULARITY: u64 = MS;
-    const NEXT_EVENT: NextEvent = NextEvent::Bound;
-    const HORIZON: u64 = 4 * HOUR;
+impl Queue for BitWheel {
     /// `None` while the timer is being moved.
     type Handle = Option<TimerHandle>;
 
-    fn new() -> Self {
+    fn new() -> BitWheel {
         let epoch = Instant::now();
         BitWheel { epoch, wheel: BitWheelWithFailover::boxed_with_epoch(epoch) }
     }
@@ -60,18 +53,8 @@ impl<const PLACES: usize> Queue for BitWheel<PLACES> {
         self.wheel.poll(self.epoch + now, fired);
     }
 
-    fn next_event(&mut self) -> Option<Duration> {
-        Some(self.wheel.peek_next_fire()? - self.epoch)
-    }
-
     fn pending(&self) -> usize {
         self.wheel.len()
-    }
-
-    /// Its README: "A 1-hour timer might fire within a ~64ms window".
-    fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
-        let due = deadline.max(now);
-        due.saturating_sub(64 * MS)..=due + 64 * MS
     }
 }
 
@@ -85,9 +68,6 @@ pub struct HashWheel {
 }
 
 impl Queue for HashWheel {
-    const NAME: &str = "hierarchical_hash_wheel_timer 1.4.0";
-    const GRANULARITY: u64 = MS;
-    const HORIZON: u64 = 1_000 * HOUR; // within 2^32 ticks
     type Handle = u64;
 
     fn new() -> HashWheel {
@@ -154,12 +134,6 @@ pub struct Nexus {
 type NexusHandle = Option<nexus_timer::TimerHandle<u32>>;
 
 impl Queue for Nexus {
-    const NAME: &str = "nexus-timer 1.5.0";
-    const GRANULARITY: u64 = MS;
-    const ROUNDING: Rounding = Rounding::Down;
-    const NEXT_EVENT: NextEvent = NextEvent::Bound;
-    // The range of its levels; a farther deadline is an error of the caller.
-    const HORIZON: u64 = 4 * HOUR;
     /// `None` while the timer is being moved.
     type Handle = NexusHandle;
 
@@ -190,10 +164,6 @@ impl Queue for Nexus {
 
     fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
         self.wheel.poll_and_rebalance(self.epoch + now, fired);
-    }
-
-    fn next_event(&mut self) -> Option<Duration> {
-        Some(self.wheel.next_deadline()? - self.epoch)
     }
 
     fn pending(&self) -> usize {

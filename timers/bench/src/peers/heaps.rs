@@ -1,10 +1,9 @@
 //! Queues of timers that are standard heaps and trees.
 
-use crate::Queue;
-use core::cmp::Reverse;
+use super::queues::Queue;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
-use tickless_conformance::Order;
 
 /// A deadline in ns, and the timer's key.
 type Place = (u64, u32);
@@ -13,8 +12,6 @@ type Place = (u64, u32);
 pub struct Tree(BTreeMap<Place, u64>);
 
 impl Queue for Tree {
-    const NAME: &str = "std BTreeMap";
-    const ORDER: Order = Order::Deadline;
     type Handle = Place;
 
     fn new() -> Tree {
@@ -83,9 +80,6 @@ impl LazyHeap {
 }
 
 impl Queue for LazyHeap {
-    const NAME: &str = "std BinaryHeap, lazy deletion";
-    const ORDER: Order = Order::Deadline;
-    const ARM_REPLACES: bool = true;
     type Handle = u32;
 
     fn new() -> LazyHeap {
@@ -110,7 +104,7 @@ impl Queue for LazyHeap {
     }
 
     fn cancel(&mut self, key: u32) -> bool {
-        let was_armed = core::mem::take(&mut self.timers[key as usize].is_armed);
+        let was_armed = std::mem::take(&mut self.timers[key as usize].is_armed);
         self.armed -= usize::from(was_armed);
         was_armed
     }
