@@ -23,7 +23,6 @@ run() {
 }
 run tickless-hyper graceful_server '' --self-test
 run tickless-quinn quic_echo ''
-run tickless-tower client ''
 
 # A program that also uses an incompatible version of a framework is refused, with an error that
 # names both versions.
