@@ -6,8 +6,7 @@ need_component clippy
 for feature in tracing metrics tokio-time tokio-test-util tls-descriptors; do
   cargo clippy --locked -p tickless --lib --features "$feature" -- -D warnings
 done
-cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time \
-  --test tokio_runtime
+cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time
 cargo test --locked -p tickless --all-features --test all statistics::
 
 # A program that uses the library from a Rust `dylib`: generic functions that it instantiates find

@@ -63,11 +63,14 @@ impl Task {
                 }
                 Step::Ticks { start, period, behavior, pauses, reset } => {
                     let mut ticks = time::interval_at(Instant::now() + *start, *period);
-                    ticks.set_missed_tick_behavior(match behavior {
+                    assert_eq!(ticks.missed_tick_behavior(), MissedTickBehavior::default());
+                    let behavior = match behavior {
                         0 => MissedTickBehavior::Burst,
                         1 => MissedTickBehavior::Delay,
                         _ => MissedTickBehavior::Skip,
-                    });
+                    };
+                    ticks.set_missed_tick_behavior(behavior);
+                    assert_eq!((ticks.missed_tick_behavior(), ticks.period()), (behavior, *period));
                     for (tick, pause) in pauses.iter().enumerate() {
                         let due = ticks.tick().await - self.begin;
                         self.saw(format!("{nth}: tick {due:?}"));

@@ -1,16 +1,16 @@
 //! The timers of tokio's runtimes: with several runtimes, when one ends or is blocked, on a clock
 //! that is paused, and with a sleep of tokio's as the event device.
 
-// Tests fail by panicking, and may sleep.
-#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
-
+use crate::HOUR;
+use crate::child::child_test;
 use std::pin::pin;
-use std::time::{self, Duration};
-use tickless::tokio_time::{Instant, sleep, sleep_until, stats, timeout, use_tokio_sleep};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tickless::tokio_time::use_tokio_sleep;
+use tickless::tokio_time::{Instant, interval, rescue_after, sleep, sleep_until, stats, timeout};
 use tokio::runtime::{Builder, Runtime};
 
 const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -20,34 +20,38 @@ fn multi_thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-fn paused() -> Runtime {
+fn paused_runtime() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
+/// Method: a process of its own, in which no other test starts threads.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_sleep_starts_no_thread() {
-    let names = || -> Vec<String> {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let name = |task: std::io::Result<std::fs::DirEntry>| {
-            std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
-        };
-        tasks.map(name).filter(|name| name.starts_with("tickless")).collect()
-    };
+    const ALONE: &str = "TICKLESS_TEST_NO_THREAD";
+    if std::env::var_os(ALONE).is_none() {
+        let child = child_test("runtimes::a_sleep_starts_no_thread", ALONE, "").status();
+        return assert!(child.unwrap().success());
+    }
     current_thread().block_on(async { sleep(MS).await });
     multi_thread().block_on(async { tokio::spawn(async { sleep(MS).await }).await.unwrap() });
-    assert_eq!(names(), Vec::<String>::new());
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
+    };
+    let ours: Vec<String> = tasks.map(name).filter(|name| name.starts_with("tickless")).collect();
+    assert_eq!(ours, Vec::<String>::new());
 }
 
 #[test]
 fn several_runtimes_are_independent() {
-    let (one, other, paused) = (current_thread(), multi_thread(), paused());
+    let (one, other, paused) = (current_thread(), multi_thread(), paused_runtime());
     for _ in 0..3 {
-        let begin = time::Instant::now();
+        let begin = std::time::Instant::now();
         paused.block_on(async { sleep(HOUR).await });
         assert!(begin.elapsed() < HOUR);
         for runtime in [&one, &other] {
-            let begin = time::Instant::now();
+            let begin = std::time::Instant::now();
             runtime.block_on(async { sleep(2 * MS).await });
             assert!(begin.elapsed() >= 2 * MS);
         }
@@ -56,7 +60,7 @@ fn several_runtimes_are_independent() {
 
 #[test]
 fn a_sleep_outlives_its_runtime() {
-    for runtime in [current_thread(), multi_thread(), paused()] {
+    for runtime in [current_thread(), multi_thread(), paused_runtime()] {
         let [mut polled, unpolled] = {
             let _in_runtime = runtime.enter();
             [Box::pin(sleep(HOUR)), Box::pin(sleep(HOUR))]
@@ -98,10 +102,10 @@ fn a_runtime_leaves_no_file_open() {
 #[test]
 fn a_blocked_runtime_delays_its_own_timers_only() {
     let (blocked, other) = (current_thread(), multi_thread());
-    let (ended, end) = std::sync::mpsc::channel();
+    let (ended, end) = channel();
     let late = std::thread::spawn(move || {
         blocked.block_on(async {
-            let begin = time::Instant::now();
+            let begin = std::time::Instant::now();
             let sleeps = tokio::spawn(async move {
                 sleep(MS).await;
                 begin.elapsed()
@@ -168,7 +172,7 @@ fn busy_tasks_do_not_delay_timers() {
 #[test]
 fn another_thread_arms_an_earlier_timer() {
     for runtime in [current_thread(), multi_thread()] {
-        let (handle, begin) = (runtime.handle().clone(), time::Instant::now());
+        let (handle, begin) = (runtime.handle().clone(), std::time::Instant::now());
         let other = std::thread::spawn(move || {
             std::thread::sleep(10 * MS);
             let _entered = handle.enter();
@@ -188,7 +192,7 @@ fn another_thread_arms_an_earlier_timer() {
 
 #[test]
 fn a_paused_clock_moves_both_kinds_of_timers_in_order() {
-    let order = paused().block_on(async {
+    let order = paused_runtime().block_on(async {
         let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
         for (nth, hours) in [7, 2, 5, 1, 8, 3, 6, 4].into_iter().enumerate() {
             let tx = tx.clone();
@@ -236,7 +240,7 @@ fn a_clock_that_is_paused_later_moves_pending_timers() {
 
 #[test]
 fn a_paused_clock_ignores_timers_that_are_not_pending() {
-    paused().block_on(async {
+    paused_runtime().block_on(async {
         let begin = Instant::now();
         for _ in 0..3 {
             let quick = timeout(HOUR, tokio::task::yield_now()).await;
@@ -269,4 +273,60 @@ fn a_paused_clock_ignores_timers_that_are_not_pending() {
         writes.join().unwrap();
         assert_eq!(begin.elapsed(), 3 * HOUR);
     });
+}
+
+#[test]
+fn a_runtime_that_has_ended_is_left() {
+    let runtime = current_thread();
+    let handle = runtime.handle().clone();
+    runtime.block_on(async { sleep(MS).await });
+    drop(runtime);
+    let _entered = handle.enter();
+    let begin = std::time::Instant::now();
+    pollster::block_on(sleep(5 * MS));
+    assert!(begin.elapsed() >= 5 * MS);
+}
+
+/// Its pending tick completes, and later ones are a period apart.
+#[test]
+fn an_interval_outlives_its_runtime() {
+    for runtime in [current_thread(), multi_thread()] {
+        let mut ticks = runtime.block_on(async {
+            let mut ticks = interval(10 * MS);
+            ticks.tick().await;
+            ticks
+        });
+        drop(runtime);
+        // Before the pending tick, at which the next period begins.
+        let begin = std::time::Instant::now();
+        pollster::block_on(ticks.tick());
+        let due = [(); 3].map(|()| pollster::block_on(ticks.tick()));
+        assert!(begin.elapsed() >= 30 * MS, "{:?}", begin.elapsed());
+        assert_eq!([due[1] - due[0], due[2] - due[1]], [10 * MS; 2]);
+        ticks.reset();
+        pollster::block_on(ticks.tick());
+        assert!(begin.elapsed() >= 40 * MS, "{:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn a_thread_fires_the_timers_of_a_blocked_worker() {
+    for uses_tokio_sleep in [false, true] {
+        current_thread().block_on(async {
+            if uses_tokio_sleep {
+                use_tokio_sleep();
+            }
+            rescue_after(HOUR).unwrap();
+            rescue_after(5 * MS).unwrap();
+            let (begin, slept, (end, ended)) =
+                (std::time::Instant::now(), sleep(20 * MS), channel());
+            std::thread::spawn(move || {
+                pollster::block_on(slept);
+                end.send(())
+            });
+            // This blocks the runtime's only worker.
+            ended.recv_timeout(60_000 * MS).expect("another thread fires the timer");
+            assert!(begin.elapsed() >= 20 * MS);
+        });
+    }
 }
