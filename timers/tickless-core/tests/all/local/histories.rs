@@ -232,6 +232,7 @@ impl History {
         let (early, late) = self.twin.next_event();
         let (next, now) = (Ns(next_ns(timers.next_event())), timers.now().to_ns());
         assert!(next <= late.max(now), "W3: late: {next:?} > {late:?}");
+        assert!(pending > 0 || next == Ns::NEVER, "W3: an event without timers: {next:?}");
         let is_exact = early > now && self.twin.is_eager() && !self.twin.has_far();
         if is_exact && !self.twin.has_loose() {
             assert_eq!(next, early, "W3: exact");
