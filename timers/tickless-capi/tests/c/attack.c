@@ -2,6 +2,8 @@
  * timers, limiters, keyed limiters and throttles, on sets with threads, in a loop and in virtual
  * time, beside each thread's local and fixed timers. Accounts are plain memory that callbacks write
  * and owners read after a waiting cancel, so that ThreadSanitizer checks what a cancel promises.
+ * All threads move virtual time and run the loop, which each adopts first; some callbacks destroy
+ * their own timer.
  * Usage: attack [MILLISECONDS [SEED [forks]]]; it prints the seed. */
 #include "check.h"
 
@@ -16,6 +18,9 @@ enum sort { TIMER, CLOCK, PERIODIC, PAIR, OTHER_OF_PAIR, SORTS };
 
 static tickless_timers_t *sets[SETS];
 static tickless_loop_t *loop;
+static pthread_mutex_t of_loop = PTHREAD_MUTEX_INITIALIZER;
+/* Whether this thread runs the loop. */
+static _Thread_local bool in_loop;
 static tickless_limiter_t *limiters[SETS];
 static tickless_keyed_t *keyed;
 static tickless_throttle_t *throttle;
@@ -46,16 +51,31 @@ struct own {
   struct own *other;
   unsigned long armings, replaced; /* written by the owner */
   unsigned long calls, restarts;   /* written by the callback */
+  int set;
+  bool dies;                       /* its callback destroys it, and sets `gone` */
+  atomic_bool gone;
+  atomic_ullong due;               /* the first deadline since the last waiting cancel */
   uint64_t period, next;
   uint32_t missed;
   atomic_bool running;
 };
 
+static uint64_t now_of(struct own *own) {
+  uint64_t now;
+  OK(tickless_timers_now(sets[own->set], &now));
+  return now;
+}
+
+static void is_due_at(struct own *own, unsigned long long at) {
+  unsigned long long due = atomic_load(&own->due);
+  while (at < due && !atomic_compare_exchange_weak(&own->due, &due, at)) continue;
+}
+
 static bool begin(struct own *own) {
   CHECK(!atomic_exchange(&own->running, true));
   own->calls++;
   atomic_fetch_add(&calls_in_all, 1);
-  bool restarts = own->sort < PERIODIC && own->calls % 3 == 0;
+  bool restarts = own->sort < PERIODIC && own->calls % 3 == 0 && !own->dies;
   own->restarts += restarts;
   return restarts;
 }
@@ -65,7 +85,14 @@ static void fire(tickless_fired_t *fired, void *data) {
   uint64_t due, found, overruns;
   OK(tickless_fired_info(fired, &due, &found, NULL, &overruns));
   CHECK(due <= found);
+  CHECK(own->sort == PERIODIC || now_of(own) >= atomic_load(&own->due));
   if (begin(own)) OK(tickless_fired_restart(fired, (int64_t)(own->calls % 50 * 1000)));
+  if (in_loop) {
+    IS(TICKLESS_BUSY, tickless_loop_run(loop, NULL));
+    IS(TICKLESS_BUSY, tickless_loop_adopt(loop));
+    IS(TICKLESS_BUSY, tickless_loop_destroy(loop));
+  }
+  if (own->set == VIRTUAL && own->calls % 5 == 0) OK(tickless_virtual_advance(sets[VIRTUAL], 1000));
   if (own->sort == PERIODIC && own->next)
     CHECK(own->missed == TICKLESS_DELAY ? due >= own->next : due == own->next);
   own->next = due + (own->missed == TICKLESS_SKIP ? 1 + overruns : 1) * own->period;
@@ -74,7 +101,13 @@ static void fire(tickless_fired_t *fired, void *data) {
     CHECK(status == TICKLESS_OK || status == TICKLESS_WOULD_DEADLOCK);
     IS(TICKLESS_WOULD_DEADLOCK, tickless_timer_cancel_sync(&own->timer, NULL));
   }
+  bool dies = own->dies;
+  if (dies) {
+    IS(TICKLESS_WOULD_DEADLOCK, tickless_timer_cancel_sync(&own->timer, NULL));
+    OK(tickless_timer_destroy(&own->timer));
+  }
   atomic_store(&own->running, false);
+  if (dies) atomic_store(&own->gone, true);
 }
 
 static void clock_fire(tickless_clock_fired_t *fired, void *data) {
@@ -85,7 +118,10 @@ static void clock_fire(tickless_clock_fired_t *fired, void *data) {
 
 static void create(struct own *own, uint64_t *rng) {
   const uint32_t kinds[] = {TICKLESS_COARSE, TICKLESS_PRECISE, TICKLESS_PRECISE | TICKLESS_DEFERRED};
-  tickless_timers_t *set = sets[draw(rng, SETS)];
+  own->set = (int)draw(rng, SETS);
+  own->dies = false;
+  atomic_store(&own->gone, false);
+  tickless_timers_t *set = sets[own->set];
   tickless_periodic_options_t options = {.size = sizeof options};
   options.missed = own->missed = (uint32_t)draw(rng, 3);
   options.phase = (uint32_t)draw(rng, 4);
@@ -93,8 +129,11 @@ static void create(struct own *own, uint64_t *rng) {
     OK(tickless_clock_timer_create(set, (uint32_t)draw(rng, 3), clock_fire, own, &own->clock));
   else if (own->sort == PERIODIC)
     OK(tickless_periodic_init(&own->periodic, set, &options, fire, own));
-  else
-    OK(tickless_timer_init(&own->timer, set, kinds[draw(rng, 3)], fire, own));
+  else {
+    uint32_t kind = kinds[draw(rng, 3)] | (draw(rng, 2) ? TICKLESS_PIN(0) : 0);
+    OK(tickless_timer_init(&own->timer, set, kind, fire, own));
+    IS(TICKLESS_ALREADY_INITIALISED, tickless_timer_init(&own->timer, set, kind, fire, own));
+  }
 }
 
 static tickless_cancel_t cancel(struct own *own) {
@@ -112,10 +151,20 @@ static void start(struct own *own, uint64_t *rng) {
   own->armings++;
   if (own->sort == CLOCK) OK(tickless_clock_timer_start(own->clock, after));
   else if (own->sort == PERIODIC) OK(tickless_periodic_start(&own->periodic, after + 20000));
-  else OK(tickless_timer_start(&own->timer, after));
+  else {
+    is_due_at(own, now_of(own) + (uint64_t)after);
+    OK(tickless_timer_start(&own->timer, after));
+  }
 }
 
 static void act(struct own *own, uint64_t *rng) {
+  if (own->dies) { /* Until its callback has destroyed it, no other thread uses it. */
+    if (!atomic_load(&own->gone)) return;
+    CHECK(own->calls == 1 && own->armings == 1 && own->restarts == 0);
+    IS(TICKLESS_NOT_INITIALISED, tickless_timer_start(&own->timer, 0));
+    create(own, rng);
+    own->armings = own->calls = 0;
+  }
   bool can_replace = own->sort != PERIODIC;
   if (!can_replace || draw(rng, 3)) {
     tickless_cancel_t found = cancel(own);
@@ -129,12 +178,14 @@ static void act(struct own *own, uint64_t *rng) {
     }
     own->armings = own->replaced = own->calls = own->restarts = own->next = 0;
     own->period = 20000 + draw(rng, 1 << 20);
+    atomic_store(&own->due, UINT64_MAX);
     if (draw(rng, 8) == 0) {
       if (own->sort == CLOCK) OK(tickless_clock_timer_destroy(own->clock));
       else if (own->sort == PERIODIC) OK(tickless_periodic_destroy(&own->periodic));
       else if (own->sort == TIMER) OK(tickless_timer_destroy(&own->timer));
       if (own->sort < PAIR) create(own, rng);
     }
+    own->dies = own->sort == TIMER && draw(rng, 8) == 0;
   }
   if (own->sort == PERIODIC) OK(tickless_periodic_start(&own->periodic, (int64_t)own->period));
   else start(own, rng);
@@ -217,12 +268,13 @@ static void child(struct own *own, uint64_t *rng) {
   tickless_timers_t *set;
   atomic_store(&done, true);
   IS(TICKLESS_SHUT, tickless_limiter_acquire(limiters[0], 1, INT64_MAX));
-  for (int i = 0; i < SORTS; i++) CHECK(cancel(&own[i]) == TICKLESS_CANCEL_IDLE);
+  for (int i = 0; i < SORTS; i++) CHECK(own[i].dies || cancel(&own[i]) == TICKLESS_CANCEL_IDLE);
   for (int i = 0; i < SETS; i++) OK(tickless_timers_stop(sets[i]));
   OK(tickless_timers_start(NULL, &set));
   sets[0] = sets[1] = sets[2] = set;
   struct own mine = {.sort = (enum sort)draw(rng, PAIR), .period = MS};
   create(&mine, rng);
+  mine.set = WITH_THREADS; /* all three are this one */
   unsigned long before = atomic_load(&calls_in_all);
   if (mine.sort == PERIODIC) OK(tickless_periodic_start(&mine.periodic, MS));
   else start(&mine, rng);
@@ -236,6 +288,35 @@ static void fork_once(struct own *own, uint64_t *rng) {
   pid_t pid = fork();
   if (pid == 0) child(own, rng);
   CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* Runs the loop unless another thread does, and moves virtual time. */
+static void drive_once(uint64_t *rng) {
+  uint64_t realtime;
+  if (pthread_mutex_trylock(&of_loop) == 0) {
+    OK(tickless_loop_adopt(loop));
+    in_loop = true;
+    OK(tickless_loop_run(loop, NULL));
+    in_loop = false;
+    CHECK(pthread_mutex_unlock(&of_loop) == 0);
+  }
+  OK(tickless_timers_now_on(sets[VIRTUAL], TICKLESS_CLOCK_REALTIME, &realtime));
+  switch (draw(rng, 8)) {
+    case 0: OK(tickless_virtual_set_realtime(sets[VIRTUAL], realtime - draw(rng, 1 << 20))); break;
+    case 1: OK(tickless_virtual_set_realtime(sets[VIRTUAL], realtime + draw(rng, 1 << 20))); break;
+    case 2: OK(tickless_virtual_suspend(sets[VIRTUAL], (int64_t)draw(rng, 1 << 20))); break;
+    case 3: OK(tickless_virtual_advance_to_next(sets[VIRTUAL], NULL)); break;
+    default: OK(tickless_virtual_advance(sets[VIRTUAL], (int64_t)draw(rng, 1 << 20))); break;
+  }
+}
+
+static void *drive(void *data) {
+  uint64_t rng = *(uint64_t *)data;
+  while (!atomic_load(&undriven)) {
+    drive_once(&rng);
+    if (draw(&rng, 16) == 0) sleep_ms(1);
+  }
+  return NULL;
 }
 
 static void *attack(void *data) {
@@ -253,6 +334,7 @@ static void *attack(void *data) {
   OK(tickless_throttle_join(throttle, &worker));
   while (!atomic_load(&done)) {
     for (int i = 0; i < 20; i++) act(&own[draw(&rng, SORTS)], &rng);
+    drive_once(&rng);
     use_permits(&rng);
     use_own_timers(&rng);
     OK(tickless_worker_check(worker, NULL));
@@ -270,7 +352,8 @@ static void *attack(void *data) {
     if (forks && draw(&rng, 4) == 0) fork_once(own, &rng);
   }
   OK(tickless_worker_leave(worker));
-  for (int i = 0; i < SORTS; i++) {
+  while (own[TIMER].dies && !atomic_load(&own[TIMER].gone)) drive_once(&rng);
+  for (int i = own[TIMER].dies; i < SORTS; i++) {
     (void)cancel(&own[i]);
     if (i == CLOCK) OK(tickless_clock_timer_destroy(own[i].clock));
     else if (i == PERIODIC) OK(tickless_periodic_destroy(&own[i].periodic));
@@ -280,25 +363,6 @@ static void *attack(void *data) {
   while (tickless_limiter_acquire(limiters[VIRTUAL], QUOTA, INT64_MAX) == TICKLESS_OK)
     atomic_fetch_add(&acquired[VIRTUAL], QUOTA);
   IS(TICKLESS_SHUT, tickless_limiter_try_acquire(limiters[VIRTUAL], 1));
-  return NULL;
-}
-
-/* Runs the loop and moves virtual time. */
-static void *drive(void *data) {
-  uint64_t rng = *(uint64_t *)data, realtime;
-  OK(tickless_loop_adopt(loop));
-  while (!atomic_load(&undriven)) {
-    OK(tickless_loop_run(loop, NULL));
-    OK(tickless_timers_now_on(sets[VIRTUAL], TICKLESS_CLOCK_REALTIME, &realtime));
-    switch (draw(&rng, 8)) {
-      case 0: OK(tickless_virtual_set_realtime(sets[VIRTUAL], realtime - draw(&rng, 1 << 20))); break;
-      case 1: OK(tickless_virtual_set_realtime(sets[VIRTUAL], realtime + draw(&rng, 1 << 20))); break;
-      case 2: OK(tickless_virtual_suspend(sets[VIRTUAL], (int64_t)draw(&rng, 1 << 20))); break;
-      case 3: OK(tickless_virtual_advance_to_next(sets[VIRTUAL], NULL)); break;
-      default: OK(tickless_virtual_advance(sets[VIRTUAL], (int64_t)draw(&rng, 1 << 20))); break;
-    }
-    if (draw(&rng, 16) == 0) sleep_ms(1);
-  }
   return NULL;
 }
 
@@ -327,6 +391,7 @@ int main(int count, char **arguments) {
   for (int i = 0; i < THREADS; i++)
     CHECK(pthread_create(&threads[i], NULL, attack, &seeds[i]) == 0);
   sleep_ms(ms);
+  UNTIL(atomic_load(&calls_in_all) > 100);
   atomic_store(&done, true);
   sleep_ms(5);
   OK(tickless_limiter_close(limiters[VIRTUAL]));
@@ -347,7 +412,6 @@ int main(int count, char **arguments) {
   for (int i = 0; i < SETS; i++) OK(tickless_timers_stop(sets[i]));
   OK(tickless_loop_adopt(loop));
   OK(tickless_loop_destroy(loop));
-  CHECK(atomic_load(&calls_in_all) > 100);
   printf("%lu callbacks\n", atomic_load(&calls_in_all));
   return 0;
 }

@@ -1,5 +1,5 @@
-//! What random histories share, also those of the C interface and of the adapters: random numbers,
-//! the seed of a test, its duration, and panics that a test intends.
+//! What random histories share, also those of the adapters: random numbers, the seed of a test, its
+//! duration, and panics that a test intends.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::disallowed_methods, reason = "tests sleep")]
 
