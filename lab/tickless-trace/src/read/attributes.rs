@@ -119,25 +119,3 @@ impl ClockId {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hrtimer_modes_are_words_or_numbers() {
-        for (words, number) in [
-            (&b"ABS"[..], &b"0"[..]),
-            (b"REL", b"1"),
-            (b"ABS|PINNED", b"0x2"),
-            (b"ABS|PINNED|HARD", b"10"),
-            (b"REL|PINNED|SOFT", b"7"),
-            (b"ABS|PINNED|HARD|LAZY_REARM", b"0x1a"),
-        ] {
-            let mode = HrtimerMode::of(Word::Text(words));
-            assert!(mode.is_some());
-            assert_eq!(mode, HrtimerMode::of(Word::Text(number)));
-        }
-        assert_eq!(HrtimerMode::of(Word::Text(b"ABS|NEW")), None);
-    }
-}

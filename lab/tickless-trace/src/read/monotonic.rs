@@ -72,38 +72,3 @@ pub(super) fn wrong_unit(records: &[Record], names: &Names) -> Option<(u64, u64)
     let differs = trace.abs_diff(timer) > trace.max(timer) / 4;
     (trace > 0 && trace.max(timer) >= SPAN_NS_MIN && differs).then_some((trace, timer))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::read::Trace;
-
-    /// Returns the offset of a trace in which timers expire at 100.000050 s. Each of `expiries` is
-    /// the timer's function and the time on the timer's own clock.
-    fn measured(expiries: &[(&str, u64)]) -> Option<i64> {
-        let line = |(function, now): &(&str, u64)| {
-            format!(
-                " a-1 [000] d.h1.  100.000050: hrtimer_expire_entry: hrtimer=01 \
-                 function={function} now={now}\n"
-            )
-        };
-        let lines: String = expiries.iter().map(line).collect();
-        let text = format!("# tracer: nop\n a-1 [000] d..1.  1.0: timer_init: timer=01\n{lines}");
-        Trace::parse("t", text.as_bytes()).unwrap().monotonic_ahead_ns
-    }
-
-    #[test]
-    fn the_offset_is_measured() {
-        assert_eq!(measured(&[]), None);
-        // A few microseconds: one clock.
-        assert_eq!(measured(&[("tick_nohz_handler", 100_000_048_000)]), Some(0));
-        // If the tick was recorded, only its times are compared: other timers can use other clocks.
-        let other = ("hrtimer_wakeup", 1_700_000_000_000_000_000);
-        let tick = ("tick_sched_timer", 70_000_000_000);
-        assert_eq!(measured(&[other, other, tick]), Some(30_000_050_000));
-        // The trace clock is 2 s behind; one line was printed late, one is damaged.
-        let times =
-            [102_000_030_000, 102_000_049_000, 101_990_000_000, 102_000_048_000, 109_000_000_000];
-        let smallest = 100_000_050_000 - 102_000_049_000;
-        assert_eq!(measured(&times.map(|now| ("hrtimer_wakeup", now))), Some(smallest));
-    }
-}

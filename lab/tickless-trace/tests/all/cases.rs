@@ -8,6 +8,7 @@ use tickless_core::time::Ns;
 use tickless_trace::Trace;
 use tickless_trace::late::{SeenWakeup, Selection, explain, explain_wakeup};
 use tickless_trace::quota::{Request, predict};
+use tickless_trace::read::Record;
 use tickless_trace::replay::{Inference, ReplayPolicy, other_ticks, summarise, upgraded};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
@@ -113,6 +114,7 @@ fn answer(kind: &str, options: &[&str], text: &str, body: &[&str]) -> Vec<String
                 cpus: given("cpus").map(|cpus| cpus.parse().unwrap()).into_iter().collect(),
                 limits: vec![given("limit").map_or(1.0, |limit| limit.parse().unwrap())],
                 delay: Ns(1_000_000),
+                delayed_percent_max: 1.0,
                 ..Request::default()
             };
             match predict(&trace, &request) {
@@ -127,6 +129,7 @@ fn answer(kind: &str, options: &[&str], text: &str, body: &[&str]) -> Vec<String
         "read" => json!({
             "cpus": trace.cpus,
             "hz": trace.hz,
+            "kernel": trace.header.kernel,
             "monotonic_ahead_ns": trace.monotonic_ahead_ns,
             "gaps": trace.gaps.len(),
             "skipped_lines": trace.skipped_lines,
@@ -156,12 +159,14 @@ fn shown(document: &Value, line: &str) -> String {
 }
 
 fn events(trace: &Trace) -> Vec<String> {
-    let event = |record: &tickless_trace::read::Record| {
+    let event = |record: &Record| {
         let mut event = format!("{:?}", record.event);
         for (number, name) in trace.names.iter().enumerate() {
             event = event.replace(&format!("NameId({number})"), name);
         }
-        format!("{} CPU {} {:?}: {event}", record.time.0, record.cpu.0, record.context)
+        let Record { time, cpu, context, pid, .. } = record;
+        let task = trace.tasks.get(pid).map_or("?", |name| name);
+        format!("{} CPU {} {context:?} {task}-{pid}: {event}", time.0, cpu.0)
     };
     trace.records.iter().map(event).collect()
 }

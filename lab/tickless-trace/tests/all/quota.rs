@@ -43,32 +43,6 @@ fn predicted(text: &str, request: &Request) -> Result<Prediction, QuotaError> {
 
 const MS: u64 = 1_000_000;
 
-/// On one CPU a piece of work is delayed by as long as the CPU stood still. What it may use is the
-/// quota of the begun periods: 30 ms with 10 ms in 100 ms take three of them.
-#[test]
-fn one_thread_is_delayed_by_the_stands() {
-    let text = trace_of(&[(70, 0, 100, 30)]);
-    let prediction = predicted(&text, &request(1, 0.1)).unwrap();
-    assert_eq!((prediction.threads, prediction.pieces), (1, 1));
-    assert_eq!((prediction.group.as_deref(), prediction.cpu_share), (Some("/pod"), 1.0));
-    assert!((prediction.cpu_seconds - 0.03).abs() < 1e-6, "{}", prediction.cpu_seconds);
-    let it = &prediction.settings[0];
-    assert_eq!((it.quota_us, it.period_us, it.burst_us), (10_000, 100_000, 0));
-    // Refills are 12.5, 37.5, 62.5 or 87.5 ms after the beginning of the work. The thread runs
-    // until a tick finds that it has used 10 ms, so a period has up to 2 ms more and the last less.
-    assert!((1.5..=2.5).contains(&it.throttled), "{it:?}");
-    assert!(it.delay_ns.max > 150 * MS && it.delay_ns.max < 200 * MS, "{it:?}");
-    assert!(it.stood_ns.sum.abs_diff(it.delay_ns.p50) < 30 * MS, "{it:?}");
-    assert_eq!(it.delayed_percent, 100.0);
-    // A thread alone is never delayed by a limit of a CPU, and is by one of less.
-    let least = prediction.least[0].limit_cpus.unwrap();
-    assert!((0.25..=1.0).contains(&least), "{least}");
-    let enough = predicted(&text, &request(1, least)).unwrap();
-    let little = predicted(&text, &request(1, least - 0.05)).unwrap();
-    assert!(enough.settings[0].delayed_percent <= 1.0, "{:?}", enough.settings);
-    assert!(little.settings[0].delayed_percent > 1.0, "{:?}", little.settings);
-}
-
 /// Two threads at once use the quota up twice as fast, and a burst that was saved lets them pass.
 #[test]
 fn bursts_and_cpus_count() {
@@ -89,7 +63,6 @@ fn bursts_and_cpus_count() {
     assert!(stood(&with) * 2 < stood(&without), "{:?} {:?}", with.settings, without.settings);
 }
 
-/// Returns the text with lines inserted before the first line that begins with `mark`.
 /// Goal: a limit's prediction does not depend on which others are predicted with it, though the
 /// simulation of a limit that is never reached serves higher ones.
 #[test]
@@ -115,26 +88,6 @@ fn limits_are_predicted_alike_alone_and_together() {
     }
 }
 
-fn before(text: &str, mark: &str, lines: &str) -> String {
-    let at = text.find(mark.trim_end()).unwrap();
-    format!("{}{lines}{}", &text[..at], &text[at..])
-}
-
-/// A thread that another one of the group wakes waits for it under a limit too.
-#[test]
-fn a_delay_is_passed_on_by_wakeups() {
-    let wake = "sched_wakeup: comm=t pid=71 prio=120 target_cpu=001";
-    let delay = |flags| {
-        let text = trace_of(&[(70, 0, 100, 30), (71, 1, 130, 1)]);
-        let text = text.replace(&line_of("<idle>-0", 130_000, 1, "d.h1.", wake), "");
-        let end = line_of("t-70", 130_000, 0, "d..2.", "");
-        let text = before(&text, &end, &line_of("t-70", 129_900, 0, flags, wake));
-        predicted(&text, &request(2, 0.1)).unwrap().settings[0].delay_ns
-    };
-    let (by_thread, by_interrupt) = (delay("d..2."), delay("d.h2."));
-    assert!(by_thread.p50 > 100 * MS && by_thread.p50 > by_interrupt.p50, "{by_interrupt:?}");
-}
-
 /// A monitor's many short pieces hide the delays of the others; left out, they use quota as before.
 #[test]
 fn threads_can_be_left_out() {
@@ -155,25 +108,6 @@ fn threads_can_be_left_out() {
         let refused = predicted(&text, &without(name)).unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}");
     }
-}
-
-/// Without the switches of an idle thread, work begins with the wakeup on the idle CPU.
-#[test]
-fn switches_of_an_idle_thread_may_be_missing() {
-    let text = trace_of(&[(70, 0, 100, 30), (71, 1, 110, 20), (71, 1, 300, 20)]);
-    let is_idle = |line: &&str| line.trim_start().starts_with("<idle>") && line.contains("switch");
-    let without: Vec<&str> = text.lines().filter(|line| !is_idle(line)).collect();
-    assert_eq!(without.len() + 3, text.lines().count());
-    let whole = predicted(&text, &request(2, 0.3)).unwrap();
-    let found = predicted(&(without.join("\n") + "\n"), &request(2, 0.3)).unwrap();
-    assert_eq!((found.pieces, found.cpu_seconds), (whole.pieces, whole.cpu_seconds));
-    assert_eq!(found.settings[0].stood_ns.sum, whole.settings[0].stood_ns.sum);
-    // Of a thread that was woken for another CPU, only its first event shows that it runs.
-    let moved = without
-        .join("\n")
-        .replace("pid=71 prio=120 target_cpu=001", "pid=71 prio=120 target_cpu=000");
-    let moved = predicted(&(moved + "\n"), &request(2, 0.3)).unwrap();
-    assert!(moved.cpu_seconds < found.cpu_seconds, "{} {}", moved.cpu_seconds, found.cpu_seconds);
 }
 
 /// Nothing in a limit of all CPUs is delayed by more than the phase of its slices, and a smaller
