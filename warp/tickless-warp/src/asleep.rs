@@ -39,8 +39,6 @@ pub(crate) enum Census {
 
 /// How a census reads what a thread does.
 pub(crate) trait Look {
-    /// Returns whether a disk works for the tree, also if no thread waits for it.
-    fn is_disk_at_work(&self) -> bool;
     /// Returns whether the activity is the number of wakeups, which rises before a thread runs.
     fn follows_wakeups(&self) -> bool;
     /// Returns the activity of a thread; `None` if it cannot be read.
@@ -95,8 +93,7 @@ type Found = Vec<(pid_t, Option<u64>)>;
 /// because it ran last. If signals are perhaps under way, threads that only sleep are read, too;
 /// if all are asleep, no signal is under way any more.
 pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census {
-    // Before all else: a disk that ends its work later wakes a thread, which the readings show.
-    if look.is_disk_at_work() || is_awake(look, tree.threads.get_mut(&first)) {
+    if is_awake(look, tree.threads.get_mut(&first)) {
         return Census::Awake(first);
     }
     // Threads that have run since they were last found asleep. Those in `reporting` will report
@@ -107,7 +104,7 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
     let may_be_signalled = tree.signals == Signals::UnderWay;
     for thread in tree.threads.values_mut() {
         match thread.state {
-            State::New | State::Ending(_) | State::CreatingTimer { .. } | State::Submitting(_) => {
+            State::New | State::Ending(_) | State::CreatingTimer { .. } => {
                 return Census::Awake(thread.tid);
             }
             State::Stopped(_) if !may_be_signalled => {}
@@ -234,7 +231,7 @@ mod tests {
         SleepZero(usize),
         /// A thread that runs stops for the tracer.
         Stop(usize, Stop),
-        /// The kernel ends the sleep, the poll, the read or the sending of a signal of a thread.
+        /// The kernel ends the sleep, the poll or the sending of a signal of a thread.
         Finish(usize),
         /// A thread that runs ends.
         Exit(usize),
@@ -243,9 +240,9 @@ mod tests {
     /// Why a thread has stopped, or has sent a notice.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     enum Stop {
-        /// It submits a disk read, and then waits for the end as for another thread.
-        Submit,
-        HasSubmitted,
+        /// It creates a timer, of which the tracer has to see the result.
+        Create,
+        HasCreated,
         /// It begins a wait with a deadline.
         Wait(Ns),
         /// Its wait with a deadline has ended.
@@ -293,7 +290,6 @@ mod tests {
         Held,
         SleepsZero,
         Stopped(Stop),
-        Reads,
         Ended,
     }
 
@@ -355,7 +351,7 @@ mod tests {
                     _ => {}
                 },
                 Step::Finish(at) => match threads[at].0 {
-                    doing @ (Doing::SleepsZero | Doing::Reads | Doing::Polls) => {
+                    doing @ (Doing::SleepsZero | Doing::Polls) => {
                         threads[at] = (IDLE, threads[at].1 + 1);
                         // The kernel's own timeout is over, so its time has passed.
                         let deadline = self.deadlines.borrow().get(&at).copied();
@@ -404,8 +400,8 @@ mod tests {
             };
             let deadline = |ns| Some(self.now.get() + ns);
             let change = match stop {
-                Stop::Submit => Change::Calls(State::Submitting(0)),
-                Stop::HasSubmitted => Change::EndsCall { is_interrupted: false },
+                Stop::Create => Change::Calls(State::CreatingTimer { clock: 0, event: 0, id: 0 }),
+                Stop::HasCreated => Change::EndsCall { is_interrupted: false },
                 Stop::WaitEnded { is_interrupted } => Change::EndsCall { is_interrupted },
                 Stop::Wait(ns) => {
                     let before = Before::Stop(notice.registers());
@@ -456,9 +452,8 @@ mod tests {
             let (doing, activity) = self.threads.borrow()[at];
             let next = match (effects.then, doing) {
                 (Then::Resume(_), Doing::Stopped(Stop::SendSignal(to))) => Doing::Signals(to),
-                (Then::Resume(_), Doing::Stopped(Stop::HasSubmitted)) => Doing::Reads,
                 (Then::Resume(_), _) => IDLE,
-                (Then::ResumeToExit, _) => Doing::Stopped(Stop::HasSubmitted),
+                (Then::ResumeToExit, _) => Doing::Stopped(Stop::HasCreated),
                 (Then::ResumeToNextCall, _) => Doing::Stopped(Stop::Skipped),
                 (Then::Wait(_), _) => Doing::WaitsTraced,
                 (Then::MakeCall(_), Doing::Stopped(Stop::Poll(_))) => Doing::Polls,
@@ -468,7 +463,6 @@ mod tests {
                 (Then::Interrupt | Then::Wake, doing) => match doing {
                     Doing::WaitsTraced => Doing::Stopped(Stop::WaitEnded { is_interrupted: true }),
                     Doing::Signals(to) => Doing::Stopped(Stop::SendSignal(to)),
-                    Doing::Reads => Doing::Stopped(Stop::HasSubmitted),
                     Doing::Stopped(_) | Doing::Ended => doing,
                     _ => Doing::Stopped(Stop::Plain),
                 },
@@ -503,11 +497,6 @@ mod tests {
     }
 
     impl Look for Kernel {
-        fn is_disk_at_work(&self) -> bool {
-            self.run();
-            self.threads.borrow().iter().any(|(doing, _)| *doing == Doing::Reads)
-        }
-
         fn follows_wakeups(&self) -> bool {
             self.follows_wakeups
         }
@@ -529,7 +518,6 @@ mod tests {
             let number = match self.read(thread).0 {
                 Doing::Waits | Doing::WaitsTraced => libc::SYS_futex,
                 Doing::SleepsZero | Doing::Held => libc::SYS_nanosleep,
-                Doing::Reads => libc::SYS_io_getevents,
                 Doing::Polls => libc::SYS_poll,
                 Doing::Stopped(stop) => match stop.notice() {
                     Some(number) => number,
@@ -548,7 +536,7 @@ mod tests {
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let (thread, other) = (0..THREADS, 0..THREADS);
         let stop = prop_oneof![
-            Just(Stop::Submit),
+            Just(Stop::Create),
             (1..50_u64).prop_map(Stop::Wait),
             (0..50_u64).prop_map(Stop::Sleep),
             (1..50_u64).prop_map(Stop::Poll),

@@ -8,7 +8,7 @@
 //! Filters can stop a thread for its tracer since Linux 3.5. Since Linux 5.11, the kernel does not
 //! run a filter for calls that the filter always allows.
 
-use crate::timeout::{SYS_FUTEX_WAIT, SYS_IO_PGETEVENTS};
+use crate::timeout::SYS_FUTEX_WAIT;
 use libc::c_long;
 
 /// An instruction of classic BPF, as `struct sock_filter` has it.
@@ -75,11 +75,6 @@ const CALLS: &[Call] = &[
     (libc::SYS_mq_timedsend, "mq_timedsend", Trap::Pointer(4)),
     (libc::SYS_mq_timedreceive, "mq_timedreceive", Trap::Pointer(4)),
     (libc::SYS_recvmmsg, "recvmmsg", Trap::Pointer(4)),
-    (libc::SYS_io_getevents, "io_getevents", Trap::Pointer(4)),
-    (SYS_IO_PGETEVENTS, "io_pgetevents", Trap::Pointer(4)),
-    // The tracer counts what a disk has yet to do.
-    (libc::SYS_io_submit, "io_submit", Trap::Always),
-    (libc::SYS_io_destroy, "io_destroy", Trap::Always),
     (libc::SYS_timerfd_settime, "timerfd_settime", Trap::Always),
     (libc::SYS_timerfd_gettime, "timerfd_gettime", Trap::Always),
     (libc::SYS_timer_create, "timer_create", Trap::Always),
@@ -100,8 +95,8 @@ const CALLS: &[Call] = &[
     (libc::SYS_ioctl, "ioctl", Trap::OneOf(1, &REQUESTS)),
     (libc::SYS_clock_settime, "clock_settime", Trap::Clock),
     (libc::SYS_settimeofday, "settimeofday", Trap::Always),
-    (libc::SYS_adjtimex, "adjtimex", Trap::Always),
-    (libc::SYS_clock_adjtime, "clock_adjtime", Trap::Always),
+    (libc::SYS_adjtimex, "adjtimex", Trap::Missing),
+    (libc::SYS_clock_adjtime, "clock_adjtime", Trap::Missing),
     // These calls send signals, and a signal can end the sleep of a thread that the tracer holds.
     (libc::SYS_kill, "kill", Trap::Always),
     (libc::SYS_tkill, "tkill", Trap::Always),
@@ -119,7 +114,9 @@ const CALLS: &[Call] = &[
     (libc::SYS_prctl, "prctl", Trap::OneOf(0, &[libc::PR_SET_SECCOMP as u32])),
     // Fails, because a thread has one tracer. A message tells why.
     (libc::SYS_ptrace, "ptrace", Trap::Always),
+    // What is asked for by these calls would be done by the kernel, while every thread sleeps.
     (libc::SYS_io_uring_setup, "io_uring_setup", Trap::Missing),
+    (libc::SYS_io_setup, "io_setup", Trap::Always),
 ];
 
 /// The calls that can wait for a socket. A second filter traps them, but only in processes that

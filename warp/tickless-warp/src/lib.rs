@@ -9,7 +9,6 @@
 //! - `deadlines`: all deadlines in their order, on the timers of `tickless-core`.
 //! - `sys`: system calls of the tracer.
 //! - `page`: the code and data by which programs read the clock without a system call.
-//! - `disk`: requests that a disk has yet to end.
 //! - `thread`, `tree`: what each thread does, and what the tracer has to do when that changes.
 //! - `ends`, `asleep`, `look`: what ends a sleep, whether all threads wait, and how the kernel
 //!   shows it.
@@ -31,7 +30,6 @@ mod asleep;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod deadlines;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod disk;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod ends;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -22,16 +22,11 @@ pub(crate) type Inputs = HashMap<FileId, &'static str>;
 pub(crate) struct Kernel<'a> {
     /// The eBPF program that follows wakeups, where it is loaded.
     pub(crate) events: Option<&'a ThreadEvents>,
-    pub(crate) is_disk_at_work: bool,
     /// `None` if waits for what comes from outside do not hold the clock.
     pub(crate) inputs: Option<&'a Inputs>,
 }
 
 impl Look for Kernel<'_> {
-    fn is_disk_at_work(&self) -> bool {
-        self.is_disk_at_work
-    }
-
     fn follows_wakeups(&self) -> bool {
         self.events.is_some()
     }

@@ -165,7 +165,8 @@ impl fmt::Display for Note {
             Note::Refused(process, what) => write!(
                 f,
                 "{process} asks for {what}, and has been refused: the kernel would work for it \
-                 unseen, and time could jump over that. Run it without tickless warp"
+                 unseen, and time could jump over that. Run it without tickless warp if it \
+                 cannot do without"
             ),
             Note::Tracer(process) => write!(
                 f,

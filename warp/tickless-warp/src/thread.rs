@@ -113,8 +113,6 @@ pub(crate) enum State {
     Ending(Wait),
     /// The thread is in timer_create(2), whose result the tracer has to see.
     CreatingTimer { clock: u64, event: u64, id: u64 },
-    /// The thread is in io_submit(2), for this context. The tracer has to see how much it submits.
-    Submitting(u64),
     /// The thread's process has been stopped by a signal.
     Stopped(Last),
     /// The thread waits for its child of vfork(2).

@@ -60,9 +60,6 @@ const TIMER_ABSTIME: u64 = libc::TIMER_ABSTIME as u64;
 /// futex_wait(2), since Linux 6.7.
 pub(crate) const SYS_FUTEX_WAIT: c_long = 455;
 
-/// io_pgetevents(2), since Linux 4.18.
-pub(crate) const SYS_IO_PGETEVENTS: c_long = 333;
-
 /// Converts a `timespec` to nanoseconds; `None` if it is invalid, and the kernel refuses it.
 pub(crate) fn timespec(words: [i64; 2]) -> Option<u64> {
     let [seconds, nanos] = words.map(u64::try_from);
@@ -139,7 +136,6 @@ pub(crate) fn timed_call(
             let when = When::At { clock: CLOCK_REALTIME, ns: spec(fifth)? };
             (when, -i64::from(ETIMEDOUT), no_pointer(4), none)
         }
-        libc::SYS_io_getevents | SYS_IO_PGETEVENTS => (after(spec(fifth)?), 0, no_pointer(4), none),
         _ => return None,
     };
     Some(TimedCall { when, timed_out, endless, remaining })

@@ -10,7 +10,6 @@ use crate::timeout::{ALARM_CLOCKS, NS, timespec};
 use libc::{c_long, pid_t};
 
 const INVALID: i64 = -(libc::EINVAL as i64);
-const NOT_PERMITTED: i64 = -(libc::EPERM as i64);
 
 impl Engine<'_> {
     /// Answers a call that reads or sets a clock. Returns whether it is such a call.
@@ -55,8 +54,6 @@ impl Engine<'_> {
             libc::SYS_clock_settime | libc::SYS_settimeofday => {
                 self.set_clock(tid, number, first, second)
             }
-            libc::SYS_adjtimex => self.adjust(tid, first),
-            libc::SYS_clock_adjtime => self.adjust(tid, second),
             _ => return false,
         };
         self.answer(tid, *registers, result);
@@ -81,21 +78,5 @@ impl Engine<'_> {
         self.clock.set_realtime(ns);
         self.realtime_has_been_set();
         0
-    }
-
-    /// Answers adjtimex(2) with a synchronised clock at virtual time. Refuses to change the clock.
-    fn adjust(&self, tid: pid_t, at: u64) -> i64 {
-        const TIME_AT: u64 = 72;
-        const STATUS_AT: u64 = 40;
-        const STA_NANO: u64 = 0x2000;
-        let Some([modes]) = memory::words(tid, at) else { return FAULT };
-        if modes as u32 != 0 {
-            return NOT_PERMITTED;
-        }
-        let ns = self.clock.offsets.of_monotonic(0, self.clock.now());
-        let fields = memory::write_words(tid, at + 8, &[0; 15])
-            && memory::write_words(tid, at + STATUS_AT, &[STA_NANO])
-            && memory::write_words(tid, at + TIME_AT, &[ns / NS, ns % NS]);
-        if fields { 0 } else { FAULT }
     }
 }

@@ -7,7 +7,6 @@ use super::untraced::flows;
 use super::ways::Ways;
 use crate::asleep::{Census, census};
 use crate::deadlines::Deadlines;
-use crate::disk::DiskWork;
 use crate::error::WarpError;
 use crate::filter::{ALLOW, Looks, NOTIFY, TRACE, filter};
 use crate::line::Ns;
@@ -97,7 +96,6 @@ pub fn run(
         descriptors_made: 0,
         socket_timeouts: HashMap::new(),
         ways,
-        disk_work: DiskWork::default(),
         has_terminals: false,
         has_filters: events::signal_mask(std::process::id() as pid_t, "Seccomp:") != Some(0),
         has_noted_outside: false,
@@ -332,13 +330,12 @@ impl Engine<'_> {
 
     /// Decides whether every thread waits, and remembers one that does not.
     fn census(&mut self) -> Census {
-        let is_disk_at_work = self.disk_work.is_under_way(&self.tree);
         let inputs = (self.options.outside == Outside::Wait).then_some(&self.ways.inputs);
         // Before all else: a reader outside that goes on later wakes a thread, which then shows.
         if inputs.is_some() && self.is_output_full() {
             return Census::Awaits(self.last, libc::SYS_write);
         }
-        let look = Kernel { events: self.thread_events.as_ref(), is_disk_at_work, inputs };
+        let look = Kernel { events: self.thread_events.as_ref(), inputs };
         let found = census(&mut self.tree, &look, self.last);
         if let Census::Awake(tid) | Census::Awaits(tid, _) = found {
             self.last = tid;

@@ -4,7 +4,6 @@ use super::clock::VirtualClock;
 use super::timer::{Timer, TimerId};
 use super::ways::Ways;
 use crate::deadlines::Deadlines;
-use crate::disk::DiskWork;
 use crate::options::{Ended, Note, Options};
 use crate::page::patch::Functions;
 use crate::report::Log;
@@ -64,7 +63,6 @@ pub(crate) struct Engine<'a> {
     pub(crate) socket_timeouts: HashMap<FileId, [u64; 2]>,
     /// What leads out of the tree.
     pub(crate) ways: Ways,
-    pub(crate) disk_work: DiskWork,
     /// Whether a program of the tree has made a pseudo-terminal.
     pub(crate) has_terminals: bool,
     /// Whether a program of the tree, or what has started the tracer, has a filter of seccomp(2).

@@ -10,7 +10,6 @@ use crate::sys::events::Event;
 use crate::sys::{events, memory, ptrace};
 use crate::thread::{Before, Change, Last, Signals, State, Then, arguments, call_of};
 use libc::{c_int, c_long, pid_t};
-use ptrace::Registers;
 
 impl Engine<'_> {
     /// Handles an event of a thread.
@@ -47,7 +46,6 @@ impl Engine<'_> {
         self.tree.signals = Signals::UnderWay;
         self.deadlines.cancel(Due::Wait(tid));
         if self.tree.remove(tid).is_some_and(|thread| thread.process == tid) {
-            self.disk_work.forget(tid, None);
             self.forget_timers(tid, None);
         }
         if tid == self.root && self.ended.is_none() {
@@ -97,13 +95,9 @@ impl Engine<'_> {
                 self.has_noted_tracer = true;
                 self.note(Note::Tracer(self.tree.name_of(tid)));
             }
-            libc::SYS_io_submit => {
-                let Registers { rdi, rsi, rdx, .. } = registers;
-                self.disk_work.submit(self.tree.process_of(tid), tid, [rdi, rsi, rdx]);
-                return self.on(tid, Change::Calls(State::Submitting(rdi)));
-            }
-            libc::SYS_io_destroy => {
-                self.disk_work.forget(self.tree.process_of(tid), Some(registers.rdi));
+            libc::SYS_io_setup => {
+                self.note(Note::Refused(self.tree.name_of(tid), "requests of io_submit"));
+                return self.answer(tid, registers, -i64::from(libc::ENOSYS));
             }
             libc::SYS_connect => self.connects(tid, &registers, registers.rsi),
             libc::SYS_sendto if registers.r8 != 0 => self.connects(tid, &registers, registers.r8),
@@ -129,14 +123,10 @@ impl Engine<'_> {
 
     fn after_call(&mut self, tid: pid_t, state: State) {
         let result = || ptrace::registers(tid).map_or(-1, |registers| registers.rax.cast_signed());
-        match state {
-            State::CreatingTimer { clock, event, id } if result() == 0 => {
-                self.timer_was_created(tid, clock, event, id);
-            }
-            State::Submitting(context) => {
-                self.disk_work.has_taken(self.tree.process_of(tid), tid, context, result());
-            }
-            _ => {}
+        if let State::CreatingTimer { clock, event, id } = state
+            && result() == 0
+        {
+            self.timer_was_created(tid, clock, event, id);
         }
         let is_interrupted = matches!(state, State::Waiting(_)) && is_interrupted(result());
         self.on(tid, Change::EndsCall { is_interrupted });
@@ -156,7 +146,6 @@ impl Engine<'_> {
             self.deadlines.cancel(Due::Wait(thread));
             self.tree.threads.remove(&thread);
         }
-        self.disk_work.forget(tid, None);
         self.forget_timers(tid, Some(TimerId::Alarm(tid)));
         self.tree.processes.remove(&tid);
         self.tree.add(tid);

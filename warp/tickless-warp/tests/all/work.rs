@@ -1,13 +1,12 @@
 //! Work that is under way while every thread sleeps: the clock must not jump over it.
 
 use crate::harness::{
-    IN_NAMESPACE, inside, inside_frozen, inside_namespace, inside_pipeline, spec, takes, wait_alone,
+    IN_NAMESPACE, inside, inside_namespace, inside_pipeline, spec, takes, wait_alone,
 };
 use libc::c_long;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::FromRawFd;
 use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
@@ -37,9 +36,7 @@ fn inside_short_waits() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
     let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
     let mut op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
-    let [mut context, word] = [0_u64, 1];
-    assert_eq!(unsafe { call(libc::SYS_io_setup, 1, &raw mut context) }, 0);
-    let mut events = [0_u64; 4];
+    let word = 1_u64;
     let epoll = unsafe { libc::epoll_create1(0) };
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     let (e, w, no) = (&raw mut event, &raw const word, null::<u8>());
@@ -68,10 +65,6 @@ fn inside_short_waits() {
                 ("epoll_pwait2", &|| call(libc::SYS_epoll_pwait2, epoll, e, 1, t, no, 8)),
                 ("sigtimedwait", &|| call(libc::SYS_rt_sigtimedwait, &raw const set, no, t, 8)),
                 ("semtimedop", &|| call(libc::SYS_semtimedop, semaphore, &raw const op, 1, t)),
-                ("io_getevents", &|| {
-                    call(libc::SYS_io_getevents, context, 1, 1, events.as_ptr(), t)
-                }),
-                ("io_pgetevents", &|| call(333, context, 1, 1, events.as_ptr(), t, no)),
             ]
         };
         for (name, call) in calls {
@@ -81,93 +74,7 @@ fn inside_short_waits() {
         }
     }
     unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
-    let _ = (&mut op, &mut events);
-}
-
-#[test]
-fn a_disk_that_reads_for_a_sleeping_thread_holds_the_clock() {
-    inside("work::inside_disk");
-    inside_frozen("work::inside_disk");
-}
-
-/// A read of `io_submit(2)`, as `struct iocb` has it.
-#[repr(C)]
-#[derive(Default)]
-struct Request {
-    data: u64,
-    key: [u32; 2],
-    /// Also has the operation; that of a read is 0.
-    fd: [u32; 2],
-    buffer: u64,
-    length: u64,
-    offset: u64,
-    reserved: u64,
-    flags: u32,
-    eventfd: u32,
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_disk() {
-    const BLOCK: u64 = 4096;
-    let path = std::env::temp_dir().join(format!("tickless-warp-{}", std::process::id()));
-    fs::write(&path, vec![7; 4 << 20]).unwrap();
-    let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
-    fs::remove_file(&path).unwrap();
-    let Ok(file) = file else {
-        eprintln!("skipped: this file system has no direct reads");
-        return;
-    };
-    let (anonymous, access) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_WRITE);
-    let buffer = unsafe { libc::mmap(null_mut(), 4096, access, anonymous, -1, 0) };
-    let mut context = 0_u64;
-    assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 64, &raw mut context) }, 0);
-    let [eventfd, epoll] = unsafe { [libc::eventfd(0, 0), libc::epoll_create1(0)] };
-    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-    let e = &raw mut event;
-    assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, eventfd, e) }, 0);
-    let get = |least: c_long| {
-        let (mut events, zero) = ([0_u64; 4], spec(0));
-        let time = if least == 0 { &raw const zero } else { null() };
-        unsafe { libc::syscall(libc::SYS_io_getevents, context, least, 1, &raw mut events, time) }
-    };
-    for by_eventfd in [false, true] {
-        let number = std::cell::Cell::new(0);
-        outruns_an_alarm("direct reads", 200, || {
-            number.set(number.get() + 37);
-            let request = Request {
-                fd: [0, file.as_raw_fd().cast_unsigned()],
-                buffer: buffer.addr() as u64,
-                length: BLOCK,
-                offset: number.get() % 1024 * BLOCK,
-                flags: u32::from(by_eventfd),
-                eventfd: eventfd.cast_unsigned(),
-                ..Request::default()
-            };
-            let requests = [&raw const request];
-            let submit = libc::SYS_io_submit;
-            assert_eq!(unsafe { libc::syscall(submit, context, 1, requests.as_ptr()) }, 1);
-            if by_eventfd {
-                let (mut event, mut count) = (libc::epoll_event { events: 0, u64: 0 }, 0_u64);
-                assert_eq!(unsafe { libc::epoll_wait(epoll, &raw mut event, 1, -1) }, 1);
-                assert_eq!(unsafe { libc::read(eventfd, (&raw mut count).cast(), 8) }, 8);
-            }
-            assert_eq!(get(c_long::from(!by_eventfd)), 1);
-        });
-    }
-    // A poll by the same calls is no work: the clock jumps to the sleep that ends it.
-    let (mut reader, writer) = std::io::pipe().unwrap();
-    let fd = [5, reader.as_raw_fd().cast_unsigned()];
-    let request = Request { fd, buffer: libc::POLLIN as u64, ..Request::default() };
-    let requests = [&raw const request];
-    assert_eq!(unsafe { libc::syscall(libc::SYS_io_submit, context, 1, requests.as_ptr()) }, 1);
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(60));
-        drop(writer);
-    });
-    takes("a poll", 60.0, || assert_eq!(get(1), 1));
-    assert_eq!(reader.read(&mut [0]).unwrap(), 0);
-    assert_eq!(unsafe { libc::syscall(libc::SYS_io_destroy, context) }, 0);
+    let _ = &mut op;
 }
 
 #[test]
@@ -247,6 +154,10 @@ fn inside_processes() {
     // It would run unseen.
     let flags = libc::CLONE_UNTRACED | libc::SIGCHLD;
     assert_eq!(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) }, -1);
+    // So would what is submitted to a disk by io_submit(2).
+    let mut context = 0_u64;
+    assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut context) }, -1);
+    assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ENOSYS));
 }
 
 /// A worker thread of the kernel moves what is written to one end of a pseudo-terminal to the other
