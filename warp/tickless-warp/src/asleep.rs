@@ -592,6 +592,7 @@ mod tests {
                 for at in (0..THREADS).filter(|at| mask >> at & 1 != 0) {
                     kernel.take(&mut tree, at);
                 }
+                kernel.run();
                 if census(&mut tree, &kernel, first as pid_t) != Census::Asleep {
                     kernel.run();
                     continue;

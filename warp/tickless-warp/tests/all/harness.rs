@@ -50,8 +50,13 @@ pub(crate) fn warp<S: AsRef<OsStr>>(words: &[S]) -> Done {
     run(&mut Command::new(warp_program()), words)
 }
 
-fn run<S: AsRef<OsStr>>(command: &mut Command, words: &[S]) -> Done {
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+pub(crate) fn run<S: AsRef<OsStr>>(command: &mut Command, words: &[S]) -> Done {
+    command
+        .env(AGAIN, "")
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut streams: [Box<dyn Read + Send>; 2] =
         [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
@@ -81,43 +86,70 @@ pub(crate) fn shell(script: &str) -> Done {
     warp(&["sh", "-c", script])
 }
 
-/// Runs one of the ignored tests of this program in virtual time.
-pub(crate) fn inside(test: &str) -> Done {
-    run_inside(&mut Command::new(warp_program()), test)
+/// Where a test runs in virtual time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Plain,
+    /// With a clock that only jumps move.
+    Frozen,
+    /// In a namespace of processes of its own, which only root can make.
+    Namespace,
+    /// With lines of a process outside as its standard input, and as descriptor 7 a pipe that a
+    /// process outside reads now and then.
+    Pipeline,
+    PipelineToNamespace,
 }
 
-/// As [`inside`], with a clock that only jumps move.
-pub(crate) fn inside_frozen(test: &str) -> Done {
-    run_inside(Command::new(warp_program()).arg("--freeze"), test)
+const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+const PIPELINE: [&str; 4] = [
+    "sh",
+    "-c",
+    "exec 8>&1; while sleep 0.1; do echo; done | \"$@\" 7>&1 >&8 8>&- |
+        while sleep 0.1; do head -c 65536 | grep -q . || break; done",
+    "sh",
+];
+/// Set where a test is run again.
+const AGAIN: &str = "TICKLESS_AGAIN";
+
+/// Runs a test's body in virtual time: this test again, by `warp`.
+pub(crate) fn inside(body: impl FnOnce()) {
+    inside_each(&[Place::Plain], body);
 }
 
-/// As [`inside`], in a namespace of processes of its own.
-pub(crate) fn inside_namespace(test: &str) -> Done {
-    let mut command = Command::new(IN_NAMESPACE[0]);
-    run_inside(command.args(&IN_NAMESPACE[1..]).arg(warp_program()), test)
-}
-
-/// What makes a namespace of processes for the command behind it.
-pub(crate) const IN_NAMESPACE: [&str; 5] =
-    ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
-
-/// As [`inside`], with these words before, lines of a process outside as its standard input, and a
-/// pipe as descriptor 7 that a process outside reads now and then.
-pub(crate) fn inside_pipeline(test: &str, before: &[&str]) -> Done {
-    let mut shell = Command::new("sh");
-    let script = "exec 8>&1; while sleep 0.1; do echo; done | \"$@\" 7>&1 >&8 8>&- |
-        while sleep 0.1; do head -c 65536 | grep -q . || break; done";
-    shell.args(["-c", script, "sh"]);
-    run_inside(shell.args(before).arg(warp_program()), test)
-}
-
-fn run_inside(command: &mut Command, test: &str) -> Done {
-    let own = std::env::current_exe().unwrap();
-    let own = own.to_str().unwrap();
-    let done = run(command, &[own, "--exact", test, "--ignored", "--nocapture"]);
-    assert!(done.status.success(), "{test}\n{}\n{}", done.out, done.err);
-    assert!(done.out.contains("1 passed"), "{}", done.out);
+/// As [`inside`], in each of these places.
+pub(crate) fn inside_each(places: &[Place], body: impl FnOnce()) -> Vec<Done> {
+    let Some(test) = this_test() else {
+        body();
+        return Vec::new();
+    };
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let mut done = Vec::new();
+    for place in places {
+        let before: &[&[&str]] = match place {
+            Place::Plain | Place::Frozen => &[],
+            Place::Namespace => &[&NAMESPACE],
+            Place::Pipeline => &[&PIPELINE],
+            Place::PipelineToNamespace => &[&PIPELINE, &NAMESPACE],
+        };
+        if before.contains(&&NAMESPACE[..]) && !is_root {
+            continue;
+        }
+        let mut command = Command::new("env");
+        command.args(before.concat()).arg(warp_program());
+        command.args((*place == Place::Frozen).then_some("--freeze"));
+        let new = run(&mut command, &test);
+        assert!(new.status.success(), "{}\n{}", new.out, new.err);
+        assert!(new.out.contains("1 passed"), "{}", new.out);
+        done.push(new);
+    }
     done
+}
+
+/// The words that run the calling test again; `None` if it has been run by them.
+pub(crate) fn this_test() -> Option<[String; 4]> {
+    let own = std::env::current_exe().unwrap().to_str().unwrap().to_string();
+    let name = std::thread::current().name().unwrap().to_string();
+    std::env::var_os(AGAIN).is_none().then(|| [own, "--exact".into(), name, "--nocapture".into()])
 }
 
 /// Checks that something takes a time, and at most half a second more. What was armed before the

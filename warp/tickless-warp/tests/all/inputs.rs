@@ -1,6 +1,6 @@
 //! Programs that are missing, odd, or hostile to tracing.
 
-use crate::harness::{shell, warp, warp_program};
+use crate::harness::{inside, shell, takes, warp, warp_program};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
@@ -100,32 +100,26 @@ fn the_tree_ends_with_its_tracer() {
 
 #[test]
 fn a_thread_may_run_another_program() {
-    crate::harness::inside("inputs::inside_exec");
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_exec() {
-    let mut status = 0;
-    for _ in 0..20 {
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            for _ in 0..3 {
-                std::thread::spawn(|| std::thread::sleep(Duration::from_secs(1_000)));
+    inside(|| {
+        let mut status = 0;
+        for _ in 0..20 {
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                for _ in 0..3 {
+                    std::thread::spawn(|| std::thread::sleep(Duration::from_secs(1_000)));
+                }
+                // The new program takes the number of the process; the other threads end.
+                std::thread::spawn(|| unsafe {
+                    let words = [c"sleep".as_ptr(), c"5".as_ptr(), std::ptr::null()];
+                    libc::execvp(words[0], words.as_ptr());
+                });
+                std::thread::sleep(Duration::from_secs(1_000));
+                unsafe { libc::_exit(1) };
             }
-            // The new program takes the number of the process; the other threads end.
-            std::thread::spawn(|| unsafe {
-                let words = [c"sleep".as_ptr(), c"5".as_ptr(), std::ptr::null()];
-                libc::execvp(words[0], words.as_ptr());
-            });
-            std::thread::sleep(Duration::from_secs(1_000));
-            unsafe { libc::_exit(1) };
+            takes("the new program", 5.0, || unsafe { libc::waitpid(child, &raw mut status, 0) });
+            assert_eq!(status, 0);
         }
-        crate::harness::takes("the new program", 5.0, || unsafe {
-            libc::waitpid(child, &raw mut status, 0)
-        });
-        assert_eq!(status, 0);
-    }
+    });
 }
 
 /// The programs run at once, because each message comes after 10 s.

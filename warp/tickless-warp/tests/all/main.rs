@@ -1,7 +1,7 @@
 //! Runs programs in virtual time, and checks what they see.
 //!
-//! The functions named `inside_...` are such programs. They are ignored when the tests run, and
-//! each is run in virtual time by another test, by `examples/warp.rs`.
+//! Most tests are such programs themselves: `harness::inside` runs a test again in virtual time, by
+//! `examples/warp.rs`.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]

@@ -32,114 +32,110 @@ fn is_interrupted(result: c_int) -> bool {
 }
 
 #[test]
-fn only_a_signal_with_a_handler_shortens_a_wait() {
-    inside("signals::inside_handled");
-    inside("signals::inside_ignored");
-    inside("signals::inside_unblocked");
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_handled() {
-    let ten = timespec { tv_sec: 10, tv_nsec: 0 };
-    let interrupts = |what, call: &mut dyn FnMut() -> c_int| {
-        let sender = signal_after(3, libc::SIGUSR1);
-        takes(what, 3.0, || assert!(is_interrupted(call())));
-        sender.join().unwrap();
-    };
-    for rounds in 1..=20 {
-        let mut left = timespec { tv_sec: 99, tv_nsec: 99 };
-        let p = &raw mut left;
-        interrupts("nanosleep", &mut || unsafe { libc::nanosleep(&raw const ten, p) });
-        assert!((6..=7).contains(&left.tv_sec), "{} s are left", left.tv_sec);
-        interrupts("poll", &mut || unsafe { libc::poll(null_mut(), 0, 10_000) });
-        let (mut value, none) = (libc::timeval { tv_sec: 10, tv_usec: 0 }, null_mut());
-        let p = &raw mut value;
-        interrupts("select", &mut || unsafe { libc::select(0, none, none, none, p) });
-        assert!((6..=7).contains(&value.tv_sec), "{} s are left", value.tv_sec);
-        let (word, op, time) = (AtomicU32::new(0), libc::FUTEX_WAIT, &raw const ten);
-        interrupts("futex", &mut || unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), op, 0, time) as c_int
-        });
-        assert_eq!(HANDLED.load(Ordering::Relaxed), 4 * rounds);
-    }
+fn a_signal_with_a_handler_ends_a_wait() {
+    inside(|| {
+        let ten = timespec { tv_sec: 10, tv_nsec: 0 };
+        let interrupts = |what, call: &mut dyn FnMut() -> c_int| {
+            let sender = signal_after(3, libc::SIGUSR1);
+            takes(what, 3.0, || assert!(is_interrupted(call())));
+            sender.join().unwrap();
+        };
+        for rounds in 1..=20 {
+            let mut left = timespec { tv_sec: 99, tv_nsec: 99 };
+            let p = &raw mut left;
+            interrupts("nanosleep", &mut || unsafe { libc::nanosleep(&raw const ten, p) });
+            assert!((6..=7).contains(&left.tv_sec), "{} s are left", left.tv_sec);
+            interrupts("poll", &mut || unsafe { libc::poll(null_mut(), 0, 10_000) });
+            let (mut value, none) = (libc::timeval { tv_sec: 10, tv_usec: 0 }, null_mut());
+            let p = &raw mut value;
+            interrupts("select", &mut || unsafe { libc::select(0, none, none, none, p) });
+            assert!((6..=7).contains(&value.tv_sec), "{} s are left", value.tv_sec);
+            let (word, op, time) = (AtomicU32::new(0), libc::FUTEX_WAIT, &raw const ten);
+            interrupts("futex", &mut || unsafe {
+                libc::syscall(libc::SYS_futex, word.as_ptr(), op, 0, time) as c_int
+            });
+            assert_eq!(HANDLED.load(Ordering::Relaxed), 4 * rounds);
+        }
+    });
 }
 
 /// Goal: a signal that came long ago, and that only the call lets through, ends the call at once.
 #[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_unblocked() {
-    let ten = timespec { tv_sec: 10, tv_nsec: 0 };
-    let mut none: libc::sigset_t = unsafe { std::mem::zeroed() };
-    let mut usr1 = none;
-    unsafe { libc::sigemptyset(&raw mut none) };
-    unsafe { libc::sigaddset(&raw mut usr1, libc::SIGUSR1) };
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const usr1, null_mut()) };
-    let interrupts = |what, call: &mut dyn FnMut() -> c_int| {
-        signal_after(0, libc::SIGUSR1).join().unwrap();
+fn a_signal_that_only_the_call_lets_through_ends_it() {
+    inside(|| {
+        let ten = timespec { tv_sec: 10, tv_nsec: 0 };
+        let mut none: libc::sigset_t = unsafe { std::mem::zeroed() };
+        let mut usr1 = none;
+        unsafe { libc::sigemptyset(&raw mut none) };
+        unsafe { libc::sigaddset(&raw mut usr1, libc::SIGUSR1) };
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const usr1, null_mut()) };
+        let interrupts = |what, call: &mut dyn FnMut() -> c_int| {
+            signal_after(0, libc::SIGUSR1).join().unwrap();
+            for _ in 0..20 {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            takes(what, 0.0, || assert!(is_interrupted(call())));
+        };
         for _ in 0..20 {
-            std::thread::sleep(Duration::from_secs(1));
+            let (p, time, mask) = (null_mut(), &raw const ten, &raw const none);
+            interrupts("ppoll", &mut || unsafe { libc::ppoll(p, 0, time, mask) });
+            let none = null_mut();
+            interrupts("pselect", &mut || unsafe {
+                libc::pselect(0, none, none, none, time, mask)
+            });
         }
-        takes(what, 0.0, || assert!(is_interrupted(call())));
-    };
-    for _ in 0..20 {
-        let (p, time, mask) = (null_mut(), &raw const ten, &raw const none);
-        interrupts("ppoll", &mut || unsafe { libc::ppoll(p, 0, time, mask) });
-        let none = null_mut();
-        interrupts("pselect", &mut || unsafe { libc::pselect(0, none, none, none, time, mask) });
-    }
+    });
 }
 
 #[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_ignored() {
-    let ten = timespec { tv_sec: 10, tv_nsec: 0 };
-    for _ in 0..20 {
-        // By default SIGCONT and SIGWINCH do nothing, but the first one interrupts calls.
-        for signal in [libc::SIGWINCH, libc::SIGCONT] {
-            let sender = signal_after(3, signal);
-            takes("nanosleep", 10.0, || {
-                assert_eq!(unsafe { libc::nanosleep(&raw const ten, null_mut()) }, 0);
-            });
-            sender.join().unwrap();
-            let sender = signal_after(3, signal);
-            takes("poll", 10.0, || {
-                assert_eq!(unsafe { libc::poll(null_mut(), 0, 10_000) }, 0);
-            });
-            sender.join().unwrap();
+fn a_signal_without_a_handler_shortens_no_wait() {
+    inside(|| {
+        let ten = timespec { tv_sec: 10, tv_nsec: 0 };
+        for _ in 0..20 {
+            // By default SIGCONT and SIGWINCH do nothing, but the first one interrupts calls.
+            for signal in [libc::SIGWINCH, libc::SIGCONT] {
+                let sender = signal_after(3, signal);
+                takes("nanosleep", 10.0, || {
+                    assert_eq!(unsafe { libc::nanosleep(&raw const ten, null_mut()) }, 0);
+                });
+                sender.join().unwrap();
+                let sender = signal_after(3, signal);
+                takes("poll", 10.0, || {
+                    assert_eq!(unsafe { libc::poll(null_mut(), 0, 10_000) }, 0);
+                });
+                sender.join().unwrap();
+            }
         }
-    }
+    });
 }
 
 /// Goal: a signal that the kernel sends, because another process writes, ends a sleep.
 #[test]
 fn a_signal_of_the_kernel_shortens_a_sleep() {
-    inside("signals::inside_by_kernel");
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_by_kernel() {
-    in_child(|| {
-        let action = handle as extern "C" fn(_) as usize;
-        unsafe { libc::signal(libc::SIGIO, action) };
-        let long = timespec { tv_sec: 1_000, tv_nsec: 0 };
-        let (reader, mut writer) = io::pipe().unwrap();
-        unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETOWN, libc::getpid()) };
-        unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_ASYNC) };
-        for _ in 0..100 {
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                std::thread::sleep(Duration::from_secs(1));
-                writer.write_all(b"x").unwrap();
-                std::thread::sleep(Duration::from_secs(2_000));
+    inside(|| {
+        in_child(|| {
+            let action = handle as extern "C" fn(_) as usize;
+            unsafe { libc::signal(libc::SIGIO, action) };
+            let long = timespec { tv_sec: 1_000, tv_nsec: 0 };
+            let (reader, mut writer) = io::pipe().unwrap();
+            unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETOWN, libc::getpid()) };
+            unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_ASYNC) };
+            for _ in 0..100 {
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    std::thread::sleep(Duration::from_secs(1));
+                    writer.write_all(b"x").unwrap();
+                    std::thread::sleep(Duration::from_secs(2_000));
+                }
+                takes("a sleep", 1.0, || {
+                    assert!(is_interrupted(unsafe {
+                        libc::nanosleep(&raw const long, null_mut())
+                    }));
+                });
+                unsafe { libc::kill(child, libc::SIGKILL) };
+                unsafe { libc::waitpid(child, null_mut(), 0) };
             }
-            takes("a sleep", 1.0, || {
-                assert!(is_interrupted(unsafe { libc::nanosleep(&raw const long, null_mut()) }));
-            });
-            unsafe { libc::kill(child, libc::SIGKILL) };
-            unsafe { libc::waitpid(child, null_mut(), 0) };
-        }
+        });
     });
 }
 

@@ -16,63 +16,58 @@ fn read_count(fd: c_int) -> u64 {
 }
 
 #[test]
-fn timers_expire_at_their_times() {
-    inside("timers::inside_descriptors");
-    inside("timers::inside_processes");
-    inside("timers::inside_alarms");
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_descriptors() {
-    for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_BOOTTIME] {
-        let fd = unsafe { libc::timerfd_create(clock, 0) };
-        let set = |new: &itimerspec, flags| {
-            let mut old = setting(99, 99);
-            assert_eq!(unsafe { libc::timerfd_settime(fd, flags, new, &raw mut old) }, 0);
-            old
-        };
-        set(&setting(60, 10), 0);
-        takes("the first expiry", 60.0, || assert_eq!(read_count(fd), 1));
-        takes("the second", 10.0, || assert_eq!(read_count(fd), 1));
-        std::thread::sleep(Duration::from_secs(35));
-        takes("three that were not read", 0.0, || assert_eq!(read_count(fd), 3));
-        let mut now = setting(0, 0);
-        assert_eq!(unsafe { libc::timerfd_gettime(fd, &raw mut now) }, 0);
-        assert_eq!((now.it_value.tv_sec, now.it_interval.tv_sec), (4, 10));
-        // A child shares it, and so does a copy of the descriptor.
-        let copy = unsafe { libc::dup(fd) };
-        let old = set(&setting(5, 0), 0);
-        assert_eq!((old.it_value.tv_sec, old.it_interval.tv_sec), (4, 10));
-        takes("by the copy", 5.0, || assert_eq!(read_count(copy), 1));
-        set(&setting(5, 0), 0);
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            unsafe { libc::_exit(read_count(fd) as c_int + 40) };
+fn descriptors_expire_at_their_times() {
+    inside(|| {
+        for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_BOOTTIME] {
+            let fd = unsafe { libc::timerfd_create(clock, 0) };
+            let set = |new: &itimerspec, flags| {
+                let mut old = setting(99, 99);
+                assert_eq!(unsafe { libc::timerfd_settime(fd, flags, new, &raw mut old) }, 0);
+                old
+            };
+            set(&setting(60, 10), 0);
+            takes("the first expiry", 60.0, || assert_eq!(read_count(fd), 1));
+            takes("the second", 10.0, || assert_eq!(read_count(fd), 1));
+            std::thread::sleep(Duration::from_secs(35));
+            takes("three that were not read", 0.0, || assert_eq!(read_count(fd), 3));
+            let mut now = setting(0, 0);
+            assert_eq!(unsafe { libc::timerfd_gettime(fd, &raw mut now) }, 0);
+            assert_eq!((now.it_value.tv_sec, now.it_interval.tv_sec), (4, 10));
+            // A child shares it, and so does a copy of the descriptor.
+            let copy = unsafe { libc::dup(fd) };
+            let old = set(&setting(5, 0), 0);
+            assert_eq!((old.it_value.tv_sec, old.it_interval.tv_sec), (4, 10));
+            takes("by the copy", 5.0, || assert_eq!(read_count(copy), 1));
+            set(&setting(5, 0), 0);
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                unsafe { libc::_exit(read_count(fd) as c_int + 40) };
+            }
+            let mut status = 0;
+            takes("by the child", 5.0, || unsafe { libc::waitpid(child, &raw mut status, 0) });
+            assert_eq!(libc::WEXITSTATUS(status), 41);
+            // Disarmed, absolute, and absolute in the past.
+            set(&setting(5, 0), 0);
+            set(&setting(0, 0), 0);
+            let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 20_000) }, 0);
+            let mut now = spec(0);
+            unsafe { libc::clock_gettime(clock, &raw mut now) };
+            let at = itimerspec {
+                it_value: timespec { tv_sec: now.tv_sec + 7, ..now },
+                ..setting(0, 0)
+            };
+            set(&at, libc::TFD_TIMER_ABSTIME);
+            takes("an absolute time", 7.0, || assert_eq!(read_count(fd), 1));
+            set(&at, libc::TFD_TIMER_ABSTIME);
+            takes("a time in the past", 0.0, || assert_eq!(read_count(fd), 1));
         }
-        let mut status = 0;
-        takes("by the child", 5.0, || unsafe { libc::waitpid(child, &raw mut status, 0) });
-        assert_eq!(libc::WEXITSTATUS(status), 41);
-        // Disarmed, absolute, and absolute in the past.
-        set(&setting(5, 0), 0);
-        set(&setting(0, 0), 0);
-        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 20_000) }, 0);
-        let mut now = spec(0);
-        unsafe { libc::clock_gettime(clock, &raw mut now) };
-        let at =
-            itimerspec { it_value: timespec { tv_sec: now.tv_sec + 7, ..now }, ..setting(0, 0) };
-        set(&at, libc::TFD_TIMER_ABSTIME);
-        takes("an absolute time", 7.0, || assert_eq!(read_count(fd), 1));
-        set(&at, libc::TFD_TIMER_ABSTIME);
-        takes("a time in the past", 0.0, || assert_eq!(read_count(fd), 1));
-    }
+    });
 }
 
 #[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_processes() {
-    in_child(processes);
+fn timers_of_processes_expire_at_their_times() {
+    inside(|| in_child(processes));
 }
 
 fn processes() {
@@ -121,9 +116,8 @@ fn processes() {
 }
 
 #[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_alarms() {
-    in_child(alarms);
+fn alarms_expire_at_their_times() {
+    inside(|| in_child(alarms));
 }
 
 fn alarms() {

@@ -1,8 +1,6 @@
 //! Work that is under way while every thread sleeps: the clock must not jump over it.
 
-use crate::harness::{
-    IN_NAMESPACE, inside, inside_namespace, inside_pipeline, spec, takes, wait_alone,
-};
+use crate::harness::{Place, inside, inside_each, spec, takes, wait_alone};
 use libc::c_long;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -21,172 +19,150 @@ fn outruns_an_alarm(what: &str, calls: u32, call: impl Fn()) {
 
 #[test]
 fn a_wait_of_no_time_does_not_move_the_clock() {
-    inside("work::inside_short_waits");
-    if unsafe { libc::geteuid() } == 0 {
-        inside_namespace("work::inside_short_waits");
-    }
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_short_waits() {
-    let call = libc::syscall;
-    let mut set = unsafe { std::mem::zeroed() };
-    unsafe { libc::sigaddset(&raw mut set, libc::SIGUSR2) };
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
-    let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-    let mut op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
-    let word = 1_u64;
-    let epoll = unsafe { libc::epoll_create1(0) };
-    let mut event = libc::epoll_event { events: 0, u64: 0 };
-    let (e, w, no) = (&raw mut event, &raw const word, null::<u8>());
-    let waiter = [1_u64, w.addr() as u64, 2 | 128];
-    let past = spec(1);
-    for nanos in [0, 1] {
-        let time = libc::timespec { tv_sec: 0, tv_nsec: nanos };
-        let micros = libc::timeval { tv_sec: 0, tv_usec: nanos };
-        // The kernel writes to the times of some calls.
-        let (t, p) = (&raw const time, &raw const past);
-        let own = || (Box::into_raw(Box::new(time)), Box::into_raw(Box::new(micros)));
-        let calls: &[(&str, &dyn Fn() -> c_long)] = unsafe {
-            &[
-                ("nanosleep", &|| call(libc::SYS_nanosleep, t, no)),
-                ("clock_nanosleep", &|| call(libc::SYS_clock_nanosleep, 0, 0, t, no)),
-                ("futex", &|| call(libc::SYS_futex, w, libc::FUTEX_WAIT, 1, t, no, 0)),
-                ("futex_bitset", &|| {
-                    call(libc::SYS_futex, w, libc::FUTEX_WAIT_BITSET, 1, p, no, 1)
-                }),
-                ("futex_waitv", &|| call(libc::SYS_futex_waitv, waiter.as_ptr(), 1, 0, p, 1)),
-                ("poll", &|| call(libc::SYS_poll, no, 0, nanos)),
-                ("ppoll", &|| call(libc::SYS_ppoll, no, 0, own().0, no, 8)),
-                ("select", &|| call(libc::SYS_select, 0, no, no, no, own().1)),
-                ("pselect6", &|| call(libc::SYS_pselect6, 0, no, no, no, own().0, no)),
-                ("epoll_wait", &|| call(libc::SYS_epoll_wait, epoll, e, 1, nanos)),
-                ("epoll_pwait2", &|| call(libc::SYS_epoll_pwait2, epoll, e, 1, t, no, 8)),
-                ("sigtimedwait", &|| call(libc::SYS_rt_sigtimedwait, &raw const set, no, t, 8)),
-                ("semtimedop", &|| call(libc::SYS_semtimedop, semaphore, &raw const op, 1, t)),
-            ]
-        };
-        for (name, call) in calls {
-            outruns_an_alarm(name, 100, || {
-                call();
-            });
+    inside_each(&[Place::Plain, Place::Namespace], || {
+        let call = libc::syscall;
+        let mut set = unsafe { std::mem::zeroed() };
+        unsafe { libc::sigaddset(&raw mut set, libc::SIGUSR2) };
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
+        let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+        let mut op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
+        let word = 1_u64;
+        let epoll = unsafe { libc::epoll_create1(0) };
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        let (e, w, no) = (&raw mut event, &raw const word, null::<u8>());
+        let waiter = [1_u64, w.addr() as u64, 2 | 128];
+        let past = spec(1);
+        for nanos in [0, 1] {
+            let time = libc::timespec { tv_sec: 0, tv_nsec: nanos };
+            let micros = libc::timeval { tv_sec: 0, tv_usec: nanos };
+            // The kernel writes to the times of some calls.
+            let (t, p) = (&raw const time, &raw const past);
+            let own = || (Box::into_raw(Box::new(time)), Box::into_raw(Box::new(micros)));
+            let calls: &[(&str, &dyn Fn() -> c_long)] = unsafe {
+                &[
+                    ("nanosleep", &|| call(libc::SYS_nanosleep, t, no)),
+                    ("clock_nanosleep", &|| call(libc::SYS_clock_nanosleep, 0, 0, t, no)),
+                    ("futex", &|| call(libc::SYS_futex, w, libc::FUTEX_WAIT, 1, t, no, 0)),
+                    ("futex_bitset", &|| {
+                        call(libc::SYS_futex, w, libc::FUTEX_WAIT_BITSET, 1, p, no, 1)
+                    }),
+                    ("futex_waitv", &|| call(libc::SYS_futex_waitv, waiter.as_ptr(), 1, 0, p, 1)),
+                    ("poll", &|| call(libc::SYS_poll, no, 0, nanos)),
+                    ("ppoll", &|| call(libc::SYS_ppoll, no, 0, own().0, no, 8)),
+                    ("select", &|| call(libc::SYS_select, 0, no, no, no, own().1)),
+                    ("pselect6", &|| call(libc::SYS_pselect6, 0, no, no, no, own().0, no)),
+                    ("epoll_wait", &|| call(libc::SYS_epoll_wait, epoll, e, 1, nanos)),
+                    ("epoll_pwait2", &|| call(libc::SYS_epoll_pwait2, epoll, e, 1, t, no, 8)),
+                    ("sigtimedwait", &|| call(libc::SYS_rt_sigtimedwait, &raw const set, no, t, 8)),
+                    ("semtimedop", &|| call(libc::SYS_semtimedop, semaphore, &raw const op, 1, t)),
+                ]
+            };
+            for (name, call) in calls {
+                outruns_an_alarm(name, 100, || {
+                    call();
+                });
+            }
         }
-    }
-    unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
-    let _ = &mut op;
+        unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
+        let _ = &mut op;
+    });
 }
 
 #[test]
 fn a_poll_for_what_comes_from_outside_holds_the_clock() {
-    inside_pipeline("work::inside_input", &[]);
-    if unsafe { libc::geteuid() } == 0 {
-        inside_pipeline("work::inside_input", &IN_NAMESPACE);
-    }
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_input() {
-    let mut poll = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
-    let epoll = unsafe { libc::epoll_create1(0) };
-    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-    let (p, e, time) = (&raw mut poll, &raw mut event, spec(50));
-    wait_alone();
-    assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, 0, e) }, 0);
-    let waits: [(&str, &dyn Fn() -> libc::c_int); 3] = unsafe {
-        [
-            ("poll", &|| libc::poll(p, 1, 50_000)),
-            ("ppoll", &|| libc::ppoll(p, 1, &raw const time, null())),
-            ("epoll_wait", &|| libc::epoll_wait(epoll, e, 1, 50_000)),
-        ]
-    };
-    for (name, wait) in waits {
-        outruns_an_alarm(name, 1, || assert_eq!(wait(), 1, "{name}"));
-        std::io::stdin().read_exact(&mut [0]).unwrap();
-    }
-    unsafe { libc::fcntl(7, libc::F_SETFL, libc::O_NONBLOCK) };
-    for _ in 0..3 {
-        while unsafe { libc::write(7, [b'x'; 4096].as_ptr().cast(), 4096) } > 0 {}
-        let mut poll = libc::pollfd { fd: 7, events: libc::POLLOUT, revents: 0 };
-        let p = &raw mut poll;
-        outruns_an_alarm("a full pipe", 1, || {
-            assert_eq!(unsafe { libc::poll(p, 1, 50_000) }, 1);
+    inside_each(&[Place::Pipeline, Place::PipelineToNamespace], || {
+        let mut poll = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
+        let epoll = unsafe { libc::epoll_create1(0) };
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        let (p, e, time) = (&raw mut poll, &raw mut event, spec(50));
+        wait_alone();
+        assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, 0, e) }, 0);
+        let waits: [(&str, &dyn Fn() -> libc::c_int); 3] = unsafe {
+            [
+                ("poll", &|| libc::poll(p, 1, 50_000)),
+                ("ppoll", &|| libc::ppoll(p, 1, &raw const time, null())),
+                ("epoll_wait", &|| libc::epoll_wait(epoll, e, 1, 50_000)),
+            ]
+        };
+        for (name, wait) in waits {
+            outruns_an_alarm(name, 1, || assert_eq!(wait(), 1, "{name}"));
+            std::io::stdin().read_exact(&mut [0]).unwrap();
+        }
+        unsafe { libc::fcntl(7, libc::F_SETFL, libc::O_NONBLOCK) };
+        for _ in 0..3 {
+            while unsafe { libc::write(7, [b'x'; 4096].as_ptr().cast(), 4096) } > 0 {}
+            let mut poll = libc::pollfd { fd: 7, events: libc::POLLOUT, revents: 0 };
+            let p = &raw mut poll;
+            outruns_an_alarm("a full pipe", 1, || {
+                assert_eq!(unsafe { libc::poll(p, 1, 50_000) }, 1);
+            });
+        }
+        // It is added while another thread waits already.
+        let epoll = unsafe { libc::epoll_create1(0) };
+        let waiter = std::thread::spawn(move || {
+            let mut event = libc::epoll_event { events: 0, u64: 0 };
+            assert_eq!(unsafe { libc::epoll_wait(epoll, &raw mut event, 1, -1) }, 1);
+            Instant::now()
         });
-    }
-    // It is added while another thread waits already.
-    let epoll = unsafe { libc::epoll_create1(0) };
-    let waiter = std::thread::spawn(move || {
-        let mut event = libc::epoll_event { events: 0, u64: 0 };
-        assert_eq!(unsafe { libc::epoll_wait(epoll, &raw mut event, 1, -1) }, 1);
-        Instant::now()
+        std::thread::sleep(Duration::from_secs(5));
+        let start = Instant::now();
+        assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, 0, e) }, 0);
+        std::thread::sleep(Duration::from_secs(50));
+        assert!(waiter.join().unwrap() - start < Duration::from_secs(10));
     });
-    std::thread::sleep(Duration::from_secs(5));
-    let start = Instant::now();
-    assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, 0, e) }, 0);
-    std::thread::sleep(Duration::from_secs(50));
-    assert!(waiter.join().unwrap() - start < Duration::from_secs(10));
 }
 
 #[test]
 fn processes_that_go_on_after_a_stop_hold_the_clock() {
-    inside("work::inside_processes");
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_processes() {
-    let status_of = |child, options| {
-        let mut status = 0;
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, options) }, child);
-        status
-    };
-    outruns_an_alarm("a process that goes on", 30, || {
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            unsafe { libc::raise(libc::SIGSTOP) };
-            unsafe { libc::_exit(3) };
-        }
-        assert!(libc::WIFSTOPPED(status_of(child, libc::WUNTRACED)));
-        unsafe { libc::kill(child, libc::SIGCONT) };
-        assert_eq!(libc::WEXITSTATUS(status_of(child, 0)), 3);
+    inside(|| {
+        let status_of = |child, options| {
+            let mut status = 0;
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, options) }, child);
+            status
+        };
+        outruns_an_alarm("a process that goes on", 30, || {
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                unsafe { libc::raise(libc::SIGSTOP) };
+                unsafe { libc::_exit(3) };
+            }
+            assert!(libc::WIFSTOPPED(status_of(child, libc::WUNTRACED)));
+            unsafe { libc::kill(child, libc::SIGCONT) };
+            assert_eq!(libc::WEXITSTATUS(status_of(child, 0)), 3);
+        });
+        // It would run unseen.
+        let flags = libc::CLONE_UNTRACED | libc::SIGCHLD;
+        assert_eq!(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) }, -1);
+        // So would what is submitted to a disk by io_submit(2).
+        let mut context = 0_u64;
+        assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut context) }, -1);
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ENOSYS));
     });
-    // It would run unseen.
-    let flags = libc::CLONE_UNTRACED | libc::SIGCHLD;
-    assert_eq!(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) }, -1);
-    // So would what is submitted to a disk by io_submit(2).
-    let mut context = 0_u64;
-    assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut context) }, -1);
-    assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ENOSYS));
 }
 
 /// A worker thread of the kernel moves what is written to one end of a pseudo-terminal to the other
 /// end, so that for a moment both threads sleep.
 #[test]
 fn what_a_terminal_has_yet_to_show_holds_the_clock() {
-    inside("work::inside_terminal");
-}
-
-#[test]
-#[ignore = "another test runs it in virtual time, by `inside`"]
-fn inside_terminal() {
-    let [mut master, mut slave] = [0; 2];
-    let (m, s, mut raw) = (&raw mut master, &raw mut slave, unsafe { std::mem::zeroed() });
-    unsafe { libc::cfmakeraw(&raw mut raw) };
-    assert_eq!(unsafe { libc::openpty(m, s, null_mut(), &raw const raw, null()) }, 0);
-    let [master, slave] = unsafe { [master, slave].map(|fd| File::from_raw_fd(fd)) };
-    let mut far = slave.try_clone().unwrap();
-    let echo = std::thread::spawn(move || {
-        let mut byte = [0];
-        while far.read_exact(&mut byte).is_ok() && byte != [0] {
-            far.write_all(&byte).unwrap();
-        }
+    inside(|| {
+        let [mut master, mut slave] = [0; 2];
+        let (m, s, mut raw) = (&raw mut master, &raw mut slave, unsafe { std::mem::zeroed() });
+        unsafe { libc::cfmakeraw(&raw mut raw) };
+        assert_eq!(unsafe { libc::openpty(m, s, null_mut(), &raw const raw, null()) }, 0);
+        let [master, slave] = unsafe { [master, slave].map(|fd| File::from_raw_fd(fd)) };
+        let mut far = slave.try_clone().unwrap();
+        let echo = std::thread::spawn(move || {
+            let mut byte = [0];
+            while far.read_exact(&mut byte).is_ok() && byte != [0] {
+                far.write_all(&byte).unwrap();
+            }
+        });
+        let pass = |mut end: &File, byte| end.write_all(&[byte]).unwrap();
+        outruns_an_alarm("a terminal", 300, || {
+            pass(&master, 1);
+            (&master).read_exact(&mut [0]).unwrap();
+        });
+        pass(&master, 0);
+        echo.join().unwrap();
     });
-    let pass = |mut end: &File, byte| end.write_all(&[byte]).unwrap();
-    outruns_an_alarm("a terminal", 300, || {
-        pass(&master, 1);
-        (&master).read_exact(&mut [0]).unwrap();
-    });
-    pass(&master, 0);
-    echo.join().unwrap();
 }
