@@ -1,4 +1,4 @@
-//! Walks over pending timers, their numbers on each level, and the lateness of fired ones.
+//! Walks over pending timers, and their numbers on each level.
 
 use crate::support::random::{Rng, with_seeds};
 use crate::support::scene::{HERE, START, Scene};
@@ -8,7 +8,7 @@ use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
 use tickless_core::bases::{Deferral, FiresIn, HOLDING, Options, Settings};
 use tickless_core::queues::wheel::Wakes;
-use tickless_core::time::{Ns, Tick, Window};
+use tickless_core::time::Ns;
 
 /// Walks all pending timers in slices of this size. Returns them, and whether they are complete.
 fn walk(scene: &Scene, slice: usize) -> (Vec<Pending<usize>>, bool) {
@@ -162,26 +162,4 @@ fn a_walk_that_loses_its_place_reports_it() {
         let expected = if family == Family::Coarse { 9 } else { 6 };
         assert_eq!((found[0], found[1..].iter().sum::<usize>()), (expected, 0), "{family:?}");
     }
-}
-
-#[test]
-fn lateness_is_counted_by_family() {
-    let scene = Scene::new(Settings::default(), 1);
-    let [coarse, precise] = [scene.timer(Family::Coarse, 0), scene.timer(Family::Precise, 1)];
-    scene.start(&coarse, HERE, Ns::from_ms(10));
-    let soft = START.after(Ns::from_ms(10));
-    let window = Window::new(soft, soft.after(Ns::from_ms(5)));
-    precise.start(window, START, Options::default()).expect("not shut down");
-    scene.go(Ns::from_ms(12));
-    let mut due = Vec::new();
-    scene.handle(HERE, |firing| {
-        due.push((firing.task, firing.due(Tick::MILLISECOND).since(START)));
-        CallbackResult::Done
-    });
-    assert_eq!(due, [(1, Ns::from_ms(15)), (0, Ns::from_ms(10))]);
-    let late = scene.bases.view(HERE).expect("a base").late;
-    // 2 ms are between 2^20 and 2^21 ns.
-    let in_bucket = [late.coarse.counts()[21], late.precise.counts()[21]];
-    assert_eq!((in_bucket, late.coarse.total(), late.precise.total()), ([1, 1], 1, 1));
-    assert_eq!(late.plus(&late).precise.total(), 2);
 }

@@ -15,28 +15,6 @@ use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 use tokio::sync::oneshot;
 
-#[test]
-fn hours_of_sleep_take_no_time() {
-    let (time, begun) = (VirtualTime::new(), std::time::Instant::now());
-    let start = time.now();
-    let timers = time.timers();
-    let slept = time.block_on(async {
-        timers.sleep(HOUR).await;
-        assert_eq!(time.now(), start + HOUR, "the default slack is zero");
-        let late = timers.timeout_after(SECOND, pending::<()>()).await;
-        assert!(late.is_err() && time.now() == start + HOUR + SECOND);
-        let mut ticks = timers.interval(HOUR);
-        for n in 1..=100 {
-            let tick = ticks.tick().await;
-            assert_eq!((tick.overruns, tick.due), (0, time.now()), "tick {n}");
-        }
-        time.now() - start
-    });
-    assert!(slept >= 101 * HOUR && slept < 102 * HOUR, "{slept:?}");
-    assert!(begun.elapsed() < Duration::from_secs(10));
-    time.assert_idle();
-}
-
 /// Goal: if a thread asks for a step while another one makes a step, its new timer fires.
 #[test]
 fn a_step_that_misses_a_timer_is_repeated() {

@@ -1,11 +1,10 @@
 //! Callbacks arm, cancel and drop timers, including their own, and the whole set.
 
 use crate::support::{Gate, Log, MS, PATIENCE, Place, bases, rounds, wait_until};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tickless::callback::Started;
 use tickless::driver::CpuId;
 use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
@@ -35,39 +34,6 @@ fn restarts_through_fired_fire_again() {
     // The window of the third, 18 to 20, fired at its end; forwarding moves both ends.
     assert_eq!(log.take(), [1, 11, 20, 24, 27]);
     assert_eq!((timer.is_active(), time.timers().stats().panics), (false, 0));
-}
-
-/// Goal: R9 (concurrent arming wins).
-#[test]
-fn callbacks_may_rearm_their_own_timer() {
-    let timers = bases(1);
-    let (tx, rx) = channel();
-    let own: Arc<OnceLock<Timeout>> = Arc::default();
-    let handle = Arc::downgrade(&own);
-    let mut left = 3;
-    let timer = timers.timeout(move |f| {
-        let own = handle.upgrade().expect("the test holds it");
-        let found = own.get().map(|own| (own.is_pending(), own.is_active()));
-        assert_eq!(found, Some((false, true)), "running is active and not pending");
-        left -= 1;
-        if left > 0 {
-            assert_eq!(own.get().map(|own| own.start(MS)), Some(Ok(Started::Idle)));
-            assert_eq!(own.get().map(|own| own.start(MS)), Some(Ok(Started::Pending)));
-            f.restart(Duration::from_secs(3600));
-        }
-        tx.send(left).unwrap();
-    });
-    own.set(timer).expect("set once");
-    own.get().map(|own| own.start(MS)).unwrap().unwrap();
-    for left in [2, 1, 0] {
-        assert_eq!(rx.recv_timeout(PATIENCE), Ok(left));
-    }
-    let own = own.get().expect("set above");
-    wait_until("the last callback has returned", || !own.is_active());
-    let total = timers.stats().total();
-    // Rearming the pending timer took no lock, and is not counted.
-    assert_eq!((total.armed, total.rearmed, total.fired, total.cancelled), (3, 0, 3, 0));
-    assert_eq!(timers.stats().panics, 0);
 }
 
 /// Goal: X4 (drops in the own callback).
