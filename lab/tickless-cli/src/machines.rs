@@ -1,20 +1,19 @@
-//! The command `tickless machines`, which shows the simulated machines, and measures or predicts
-//! this one: its arguments, and the machines with their numbers as tables.
+//! The command `tickless machines`, which shows the simulated machines, and measures this one: its
+//! arguments, and the machines with their numbers as tables.
 
 mod list;
 
 use crate::command::{Command, Exit, Failure};
 use crate::output::{Format, print, print_with};
 use crate::progress::Bar;
-use crate::study;
 use clap::ArgGroup;
 use std::path::{Path, PathBuf};
 use tickless_lab::effort::Effort;
 use tickless_lab::machines::find;
 use tickless_lab::machines::measured::{self, IfBusy};
-use tickless_lab::{output, validate};
+use tickless_lab::output;
 
-/// Show the simulated machines, and measure or predict this one
+/// Show the simulated machines, and measure this one
 ///
 /// Without arguments, shows the list. With a name, shows every number of that machine, and
 /// whether it was published, measured, assumed with a range, or fitted to a cell.
@@ -23,25 +22,21 @@ use tickless_lab::{output, validate};
     tickless machines\n  \
     tickless machines ivybridge-ex-16s\n  \
     tickless machines --measure -o here.toml\n  \
-    tickless machines x5675-2s -o mine.toml\n  \
-    tickless machines --validate\n\n\
+    tickless machines x5675-2s -o mine.toml\n\n\
     Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
-    3 with --strict if a prediction is not in its band, 130 if interrupted.")]
-#[command(group = ArgGroup::new("what").args(["name", "measure", "validate"]))]
+    130 if interrupted.")]
+#[command(group = ArgGroup::new("what").args(["name", "measure"]))]
 pub struct MachinesArgs {
     /// Show every number of this machine: a name from the list, or a file
     name: Option<String>,
     /// Measure this host, and write it as a machine's file
     #[arg(long)]
     measure: bool,
-    /// Predict this host by simulation, and measure what was predicted
-    #[arg(long)]
-    validate: bool,
     /// Measure it even while it is busy with other work
     #[arg(long, requires = "measure")]
     anyway: bool,
     /// Write the file of the measured or named machine here
-    #[arg(short, long, value_name = "FILE", conflicts_with = "validate")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// A second or so: shows that it works
     #[arg(long)]
@@ -49,20 +44,11 @@ pub struct MachinesArgs {
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Fail if a prediction is not in its band
-    #[arg(long, requires = "validate")]
-    strict: bool,
 }
 
 impl Command for MachinesArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let effort = if self.quick { Effort::Quick } else { Effort::Normal };
-        if self.validate {
-            let study = Bar::during(|progress| validate::run(effort, progress));
-            let study = study.map_err(Failure::lab)?;
-            print(&study, self.format)?;
-            return Ok(if self.strict { study::verdict(&study) } else { Exit::Success });
-        }
         if self.measure {
             let if_busy = if self.anyway { IfBusy::Measure } else { IfBusy::Refuse };
             let host = Bar::during(|progress| measured::quiet_host(effort, if_busy, progress));

@@ -79,7 +79,7 @@ impl Command for StudyArgs {
     }
 }
 
-pub fn verdict(study: &StudyResult) -> Exit {
+fn verdict(study: &StudyResult) -> Exit {
     let mut exit = Exit::Success;
     for cell in study.outside() {
         complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));

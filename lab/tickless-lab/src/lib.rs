@@ -5,7 +5,7 @@
 //! | [`measure`] | measuring on this machine |
 //! | [`latency`] | how late threads and timers wake |
 //! | [`studies`] | comparisons of each mechanism with what it replaced, live and simulated |
-//! | [`machines`], [`validate`] | this host as a simulated machine, and a comparison of both |
+//! | [`machines`] | the simulated machines, and this host as one of them |
 //! | [`doctor`] | which of five known timer problems this machine has, and what to do |
 //! | [`report`] | all studies on one page |
 //! | [`effort`], [`progress`] | how long a measurement may take, and how far it is |
@@ -28,6 +28,5 @@ pub mod progress;
 pub mod report;
 pub mod studies;
 pub mod text;
-pub mod validate;
 
 pub use error::LabError;

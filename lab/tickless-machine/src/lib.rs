@@ -13,7 +13,6 @@
 //! | `shared_clock`, `counter_clock` | a clock that all CPUs share; one over the CPU's counter |
 //! | `platform` | what the timer library needs from a platform, on the simulated machine |
 //! | `spec`, `size` | machine files, each number with its source; other numbers of CPUs |
-//! | `validate` | scenes that also run on real CPUs, to compare the model with |
 
 #![allow(missing_docs, reason = "an internal crate: most names say what they are")]
 
@@ -42,4 +41,3 @@ pub mod shared_clock;
 pub mod size;
 pub mod spec;
 pub mod topology;
-pub mod validate;

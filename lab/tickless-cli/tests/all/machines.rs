@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
 use tickless_machine::machines::FILES;
 use tickless_machine::spec::Spec;
-use tickless_machine::validate::Scene;
 
 #[test]
 fn the_list_has_every_machine_and_each_number_has_one_origin() {
@@ -61,7 +60,7 @@ fn the_file_of_this_host_can_be_read_again() {
         assert_eq!(spec.costs().topology.cpus() as usize, measure::cpus().len());
         assert_eq!(spec.to_toml(), text);
         let shown = json("machines host.toml").to_string();
-        assert!(shown.contains("measured: ") && shown.contains("ping_pong.line"), "{shown}");
+        assert!(shown.contains("measured: ") && !shown.contains("as one measured on a Xeon"), "{shown}");
     }
     let alone = std::thread::spawn(move || {
         measure::stay_on(measure::cpus()[0]).unwrap();
@@ -106,28 +105,4 @@ fn a_busy_host_is_measured_only_on_request() {
     });
     let text = fs::read_to_string(path("busy.toml")).unwrap();
     assert!(text.contains("% busy with other work"));
-}
-
-#[test]
-fn this_host_is_predicted() {
-    if measure::cpus().len() == 1 {
-        return;
-    }
-    let study = json("machines --validate --quick");
-    let cells = study["cells"].as_array().unwrap();
-    for part in Scene::PREDICTED {
-        let cell = |what: &str| {
-            let id = format!("{}.{what}", part.name());
-            cells.iter().find(|cell| cell["id"] == *id).unwrap_or_else(|| panic!("no {id}"))
-        };
-        assert_eq!(cell("live")["role"], "live");
-        // The prices of a busy host can be such that a scene never ends, which is said instead.
-        if study["notes"].to_string().contains(&format!("{} does not end", part.name())) {
-            continue;
-        }
-        assert_eq!(cell("predicted")["role"], "predicted");
-        let ratio = cell("predicted_over_live");
-        assert!(ratio["value"].as_f64().unwrap() > 0.0 && ratio["inside"].is_boolean(), "{ratio}");
-    }
-    assert!(study["notes"].to_string().contains("cannot validate"));
 }

@@ -1,7 +1,7 @@
 //! Describes this host as a simulated machine. Parameters that a program can measure are measured.
 //! The others keep the values that are assumed in the file of the machine `host`.
 
-use super::{micro, real};
+use super::{micro, transfer::transfer};
 use crate::effort::Effort;
 use crate::error::LabError;
 use crate::machines::find::find;
@@ -12,21 +12,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 use tickless_machine::spec::{Origin, Parameter, Spec};
-use tickless_machine::validate::Scene;
-use tickless_machine::validate::fit::fit;
 
 const TEMPLATE: &str = "host";
 
-/// Returns the CPUs on which scenes are played: all that this process is allowed to use. A scene is
-/// a small program whose steps are timed. It is an error if there is only one CPU.
-pub fn cpus() -> Result<Vec<usize>, LabError> {
-    let cpus = measure::cpus();
-    if cpus.len() == 1 {
-        let what = "this takes two CPUs, and there is one that this process may use; give it more"
-            .to_string();
-        return Err(LabError::Request { what });
+/// Returns the first and the last CPU that this process may use. It is an error if there is only
+/// one.
+fn ends() -> Result<[usize; 2], LabError> {
+    match measure::cpus()[..] {
+        [first, .., last] => Ok([first, last]),
+        _ => Err(LabError::Request {
+            what: "this takes two CPUs, and there is one that this process may use; give it more"
+                .to_string(),
+        }),
     }
-    Ok(cpus)
 }
 
 /// If other programs use more than this percentage of the CPUs' time, they disturb the measurement.
@@ -47,7 +45,7 @@ pub fn quiet_host(
     if_busy: IfBusy,
     progress: &dyn Progress,
 ) -> Result<Spec, LabError> {
-    cpus()?;
+    let cpus = ends()?;
     let busy = measure::busy_percent(WATCHED).filter(|percent| *percent > BUSY_PERCENT);
     match busy {
         Some(percent) if if_busy == IfBusy::Refuse => {
@@ -59,7 +57,7 @@ pub fn quiet_host(
             Err(LabError::Request { what })
         }
         _ => {
-            let mut spec = undisturbed(|| host(effort, progress))?;
+            let mut spec = undisturbed(|| host(effort, cpus, progress))?;
             if let Some(percent) = busy {
                 spec.about += &format!("; measured while {percent:.0} % busy with other work");
             }
@@ -89,27 +87,28 @@ fn undisturbed(mut measure: impl FnMut() -> Result<Spec, LabError>) -> Result<Sp
     }
 }
 
-/// Returns this host as a simulated machine: the template, with measured and fitted parameters.
-pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, LabError> {
-    let cpus = cpus()?;
+/// Returns this host as a simulated machine: the template, with measured parameters.
+fn host(effort: Effort, cpus: [usize; 2], progress: &dyn Progress) -> Result<Spec, LabError> {
     let mut spec = find(TEMPLATE)?;
     spec.name = "this host".to_string();
-    spec.about = format!("{}, to hold the model against", measure::machine());
+    spec.about = measure::machine();
     spec = topology(spec);
-    for (key, value, how) in micro::prices(effort, cpus[0])? {
+    for (key, value, how) in micro::prices(effort, cpus[0], progress)? {
         // A price (the time of an operation) must be greater than zero, because a machine's file
         // with a zero is rejected.
         let value = Spread { median: value.median.max(0.001), ..value };
         spec = spec.with_parameter(key, parameter(value, how));
     }
-    // Fit only to these scenes (timed programs): then the times of other scenes are predictions.
-    let turns = effort.pick(5, 101, 101);
-    let taken = real::play("ping-pong", &Scene::FITTED, &cpus, turns, progress)?;
-    let measured = |scene: Scene| {
-        let at = Scene::FITTED.iter().position(|&fitted| fitted == scene);
-        Spread::of(at.map_or(&[][..], |at| &taken[at]).iter().copied()).median
-    };
-    fit(&spec, measured).map_err(LabError::system("memory for the simulated CPUs' stacks"))
+    // The price of a line is that of an atomic operation, of which a load takes a share.
+    let share = spec.value("line.load_share");
+    let load = transfer(cpus, effort.pick(500, 20_000, 20_000))?;
+    let [median, low, high] = [load.median, load.low, load.high].map(|ns| ns / share);
+    let line = Spread { median, low, high, ..load };
+    // Two CPUs show one distance, so it is taken for all three.
+    Ok(["line.node_ns", "line.near_ns", "line.far_ns"].into_iter().fold(spec, |spec, key| {
+        let how = "a load of a line that another CPU has written, by line.load_share";
+        spec.with_parameter(key, parameter(line, how))
+    }))
 }
 
 /// Makes a machine's parameter of a measured value. `how` describes the measurement.

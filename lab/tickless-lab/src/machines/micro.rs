@@ -3,7 +3,7 @@
 use crate::effort::Effort;
 use crate::error::LabError;
 use crate::measure::{Spread, interleave, stay_on};
-use crate::progress::Hidden;
+use crate::progress::Progress;
 use rustix::fd::OwnedFd;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 use rustix::time::{Timespec, timerfd_create, timerfd_settime};
@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tickless::clock::{Counter, SystemClock};
-use tickless_machine::validate::Backend;
 
 /// The key of a parameter, its value, and how it was measured.
 pub type Price = (&'static str, Spread, &'static str);
@@ -33,7 +32,7 @@ const RAW: [(&str, Raw); 11] = [
     ("store", |_| store()),
     ("atomic", |_| atomic()),
     ("pause", |_| each(20_000, spin_loop)),
-    ("clock", |_| each(20_000, || _ = black_box(super::real::Real::now()))),
+    ("clock", |_| each(20_000, || _ = black_box(Instant::now()))),
     ("chain", |_| chain()),
     ("syscall", |_| each(5_000, || _ = black_box(rustix::process::getppid()))),
     ("counter", |tools| each(5_000, || _ = black_box(tools.counter.read()))),
@@ -153,13 +152,17 @@ fn switch() -> f64 {
 }
 
 /// Measures the price (the time) of each primitive operation on a CPU, in interleaved turns.
-pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, LabError> {
+pub fn prices(
+    effort: Effort,
+    cpu: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Price>, LabError> {
     let turns = effort.pick(3, 31, 31);
     let raw = thread::scope(|scope| {
         let measuring = scope.spawn(|| {
             stay_on(cpu)?;
             let tools = Tools::open()?;
-            interleave("prices", RAW.len(), turns, &Hidden, |at| Ok(RAW[at].1(&tools)))
+            interleave("prices", RAW.len(), turns, progress, |at| Ok(RAW[at].1(&tools)))
         });
         crate::measure::joined(measuring, "that measures prices")
     })?;

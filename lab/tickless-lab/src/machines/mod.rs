@@ -3,6 +3,6 @@
 mod find;
 pub mod measured;
 mod micro;
-pub(crate) mod real;
+mod transfer;
 
 pub use find::find;

@@ -7,4 +7,3 @@
 mod engine;
 mod fuzz;
 mod spec;
-mod validate;

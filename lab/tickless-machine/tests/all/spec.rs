@@ -54,11 +54,6 @@ fn every_number_has_an_origin() {
         "lazy.us_per_round_trip",
         "alone.seconds",
         "together.aligned.seconds",
-        "ping_pong.line",
-        "ping_pong.line_ahead",
-        "ping_pong.line_and_add",
-        "ping_pong.round_trip",
-        "own_timer.arm_and_cancel",
         "later.apart.seconds",
         "later.apart_over_aligned",
     ];
