@@ -31,7 +31,7 @@ pub use here::{
 };
 pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, on_cpus, sleep_with_slack, stay_on, stay_within, wait};
-pub use usage::{ThreadUsage, Threads, Usage, timed, times_lost};
+pub use usage::{ThreadUsage, Threads, Usage, timed};
 
 /// Measures every variant once in each turn. Every second turn has the reverse order. Returns the
 /// results of each variant in the order of the turns. `progress` shows the user under the name

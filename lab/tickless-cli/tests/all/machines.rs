@@ -60,7 +60,10 @@ fn the_file_of_this_host_can_be_read_again() {
         assert_eq!(spec.costs().topology.cpus() as usize, measure::cpus().len());
         assert_eq!(spec.to_toml(), text);
         let shown = json("machines host.toml").to_string();
-        assert!(shown.contains("measured: ") && !shown.contains("as one measured on a Xeon"), "{shown}");
+        assert!(
+            shown.contains("measured: ") && !shown.contains("as one measured on a Xeon"),
+            "{shown}"
+        );
     }
     let alone = std::thread::spawn(move || {
         measure::stay_on(measure::cpus()[0]).unwrap();

@@ -152,11 +152,7 @@ fn switch() -> f64 {
 }
 
 /// Measures the price (the time) of each primitive operation on a CPU, in interleaved turns.
-pub fn prices(
-    effort: Effort,
-    cpu: usize,
-    progress: &dyn Progress,
-) -> Result<Vec<Price>, LabError> {
+pub fn prices(effort: Effort, cpu: usize, progress: &dyn Progress) -> Result<Vec<Price>, LabError> {
     let turns = effort.pick(3, 31, 31);
     let raw = thread::scope(|scope| {
         let measuring = scope.spawn(|| {

@@ -70,11 +70,6 @@ fn of_process() -> Usage {
     }
 }
 
-/// Returns how often the calling thread has lost its CPU to another thread.
-pub fn times_lost() -> i64 {
-    resources::used(libc::RUSAGE_THREAD).ru_nivcsw
-}
-
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ThreadUsage {
     pub cpu_s: f64,
