@@ -20,6 +20,7 @@ export TICKLESS_TRACES="$PWD/traces"
   tests/test_tickless.py README.md "$installed/__init__.py")
 
 (cd "$venv" && "$bin/python" examples/fleet_of_traces.py "$TICKLESS_TRACES" 300)
+(cd "$venv" && "$bin/python" examples/grid.py)
 
 # The Python code in lab/python/README.md must draw a plot.
 awk '/^<!-- ci: python -->/ { marked = 1 } marked && /^```$/ { exit }

@@ -1,18 +1,19 @@
-//! Simulate, replay, project, read a trace, report.
+//! Simulate, replay, project, sweep, read a trace, report.
 
 use crate::errors::{error, named};
 use crate::machine::Machine;
 use crate::table::{Table, text, whole};
-use crate::wait::{AfterInterrupt, run};
+use crate::wait::run;
 use pyo3::prelude::*;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use tickless_fleet::campaign::{Cell, Kind, VERSION};
+use tickless_fleet::campaign::{Cell, Kind, Plan as Campaign, VERSION};
 use tickless_fleet::clock::Clock;
 use tickless_fleet::perform::{replayed, simulate_on};
 use tickless_fleet::project::{Request, project as project_onto};
 use tickless_fleet::row::{Figure, Outcome, Row};
+use tickless_fleet::sweep::rows as rows_of_all;
 use tickless_lab::effort::Effort;
 use tickless_lab::progress::Progress;
 use tickless_lab::report::files::Files;
@@ -49,7 +50,7 @@ pub fn simulate(
         length,
         ..on(Kind::Simulate, &spec, cpus.unwrap_or_else(|| spec.costs().topology.cpus()), seed)
     };
-    let rows = run(py, progress, AfterInterrupt::Abandon, move |steps, _| {
+    let rows = run(py, progress, move |steps, _| {
         steps.begin("simulating", 1);
         let figures = simulate_on(&spec, &cell)?;
         steps.step();
@@ -88,7 +89,7 @@ pub fn replay(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Table> {
     let policies = self::policies(policies)?;
-    let rows = run(py, progress, AfterInterrupt::Abandon, move |steps, stop| {
+    let rows = run(py, progress, move |steps, stop| {
         steps.begin("replaying", paths.len());
         let one = |path: &PathBuf| {
             if stop.load(Ordering::Relaxed) {
@@ -148,7 +149,7 @@ pub fn project(
     let cpus = cpus.unwrap_or_else(|| vec![spec.costs().topology.cpus()]);
     let policies = self::policies(policies)?;
     let clock: Clock = named("clock", "clock", clock)?;
-    let rows = run(py, progress, AfterInterrupt::Abandon, move |steps, stop| {
+    let rows = run(py, progress, move |steps, stop| {
         steps.begin("projecting", cpus.len() * policies.len());
         let trace = Trace::read(&path).map_err(|error| error.to_string())?;
         let streams = Streams::of(&trace, Inference::On);
@@ -180,9 +181,26 @@ fn rows(cell: &Cell, figures: Vec<Figure>) -> Vec<Row> {
 }
 
 #[pyfunction]
+#[pyo3(signature = (spec, *, threads = None, progress = None))]
+pub fn sweep(
+    py: Python<'_>,
+    spec: PathBuf,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Table> {
+    let campaign = Campaign::read(&spec).map_err(error)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
+    let pool = pool.map_err(error)?;
+    let rows = run(py, progress, move |steps, stop| {
+        Ok::<_, String>(rows_of_all(&campaign, &pool, stop, steps))
+    })?;
+    Table::of_rows(&rows)
+}
+
+#[pyfunction]
 #[pyo3(signature = (path, *, progress = None))]
 pub fn read_trace(py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<Table> {
-    let trace = run(py, progress, AfterInterrupt::Abandon, move |steps, _| {
+    let trace = run(py, progress, move |steps, _| {
         steps.begin("reading", 1);
         let trace = Trace::read(&path);
         steps.step();
@@ -248,7 +266,7 @@ pub fn report(
         effort: if quick { Effort::Quick } else { Effort::Brief },
         seed,
     };
-    run(py, progress, AfterInterrupt::Abandon, move |steps, stop| {
+    run(py, progress, move |steps, stop| {
         let files = Files::at(&out);
         let write = || -> std::io::Result<()> {
             files.prepare()?;

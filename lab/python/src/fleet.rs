@@ -1,7 +1,7 @@
 //! A summary of many traces.
 
 use crate::table::{Table, number, text, whole};
-use crate::wait::{AfterInterrupt, run};
+use crate::wait::run;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use tickless_fleet::fleet::{self as traces, Differs, FIGURES, Figures, Spread};
@@ -15,9 +15,8 @@ pub struct Fleet {
 #[pyfunction]
 #[pyo3(signature = (paths, *, progress = None))]
 pub fn fleet(py: Python<'_>, paths: Vec<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<Fleet> {
-    let fleet = run(py, progress, AfterInterrupt::Abandon, move |steps, stop| {
-        Ok::<_, String>(traces::fleet(&paths, stop, steps))
-    })?;
+    let fleet =
+        run(py, progress, move |steps, stop| Ok::<_, String>(traces::fleet(&paths, stop, steps)))?;
     Ok(Fleet { fleet })
 }
 

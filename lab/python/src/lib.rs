@@ -4,7 +4,6 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod calls;
-mod campaign;
 mod errors;
 mod fleet;
 mod machine;
@@ -17,8 +16,7 @@ mod _native {
 
     #[pymodule_export]
     use crate::{
-        calls::{project, read_trace, replay, report, simulate},
-        campaign::{Campaign, perform_batch},
+        calls::{project, read_trace, replay, report, simulate, sweep},
         errors::TicklessError,
         fleet::{Fleet, fleet},
         machine::{Machine, machine_names},

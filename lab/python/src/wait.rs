@@ -12,22 +12,12 @@ use tickless_lab::progress::Progress;
 /// The interval at which signals and progress are checked.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 
-/// Whether a call waits for its work after Ctrl-C.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AfterInterrupt {
-    /// The work writes what it has done, and the call waits for that.
-    Wait,
-    /// The call returns at once.
-    Abandon,
-}
-
 /// Does `work` on another thread. This thread checks for signals, and calls `progress` with the
 /// number of steps done and of all steps. Ctrl-C, and an exception in `progress`, set the flag that
-/// tells the work to stop.
+/// tells the work to stop, and the call returns at once.
 pub fn run<T: Send + 'static, E: ToString + Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    after_interrupt: AfterInterrupt,
     work: impl FnOnce(&Steps, &AtomicBool) -> Result<T, E> + Send + 'static,
 ) -> PyResult<T> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -36,7 +26,7 @@ pub fn run<T: Send + 'static, E: ToString + Send + 'static>(
     // Only this thread receives, but `detach` requires that another one could.
     let from_worker = Mutex::new(from_worker);
     let (workers_stop, workers_steps) = (Arc::clone(&stop), steps.clone());
-    let worker = thread::spawn(move || {
+    thread::spawn(move || {
         // Fails if the caller has abandoned the work.
         let _ = to_caller.send(work(&workers_steps, &workers_stop));
     });
@@ -60,9 +50,6 @@ pub fn run<T: Send + 'static, E: ToString + Send + 'static>(
         }
         if let Err(interrupt) = py.check_signals().and_then(|()| report(py)) {
             stop.store(true, Ordering::Relaxed);
-            if after_interrupt == AfterInterrupt::Wait {
-                py.detach(|| worker.join().ok());
-            }
             return Err(interrupt);
         }
     }

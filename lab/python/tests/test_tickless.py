@@ -183,39 +183,39 @@ def test_commands_return_their_documents(tmp_path: pathlib.Path) -> None:
         tickless.late(TRACES / "bursts.txt.gz", threshold="soon")
 
 
-def test_a_campaign_continues_where_it_ended(tmp_path: pathlib.Path) -> None:
+def test_a_campaign_has_the_rows_of_the_command_and_of_a_call_for_each_cell(
+    tmp_path: pathlib.Path,
+) -> None:
     spec = tmp_path / "campaign.toml"
     spec.write_text(CAMPAIGN)
-    seen: list[int] = []
-    rows = tickless.sweep(spec, tmp_path / "out", progress=seen.append)
-    assert len(rows) == 20 * 5 and not any(rows["error"])
-    campaign = tickless.Campaign(spec, tmp_path / "out")
-    assert campaign.status() == tickless.Status(20, 20, 0, 0, 0)
-    assert campaign.merge(tmp_path / "all.csv") == 100
-    table = pyarrow.csv.read_csv(tmp_path / "all.csv")
-    assert table["value"].to_pylist() == [row["value"] for row in rows.to_dicts()]
-    assert rows.to_dicts() == tickless.sweep(spec).to_dicts()
-    # The command of the wheel makes the same table of the same folder.
+    told: list[tuple[int, int]] = []
+    rows = tickless.sweep(spec, progress=lambda done, of: told.append((done, of)))
+    assert len(rows) == 20 * 5 and not any(rows["error"]) and told[-1] == (20, 20)
+    by_hand = [
+        tickless.simulate("rearm", "x5675-2s", policy=policy, seed=seed, length=50).to_dicts()
+        for policy in ["eager", "lazy"]
+        for seed in range(10)
+    ]
+    assert rows.to_dicts() == sum(by_hand, [])
     command = pathlib.Path(sys.executable).with_name("tickless")
-    merge = [str(command), "sweep", "merge", "out", "-o", "theirs.csv"]
-    subprocess.run(merge, cwd=tmp_path, check=True)
-    assert (tmp_path / "theirs.csv").read_bytes() == (tmp_path / "all.csv").read_bytes()
+    run = [str(command), "sweep", str(spec), "-o", str(tmp_path / "all.csv")]
+    subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
+    table = pyarrow.csv.read_csv(tmp_path / "all.csv")
+    assert table["key"].to_pylist() == rows["key"]
+    assert table["value"].to_pylist() == rows["value"]
 
 
-def test_an_interrupt_ends_a_campaign_and_keeps_its_results(tmp_path: pathlib.Path) -> None:
+def test_an_interrupt_ends_a_campaign(tmp_path: pathlib.Path) -> None:
     spec = tmp_path / "campaign.toml"
     spec.write_text(CAMPAIGN.replace("0-9", "0-9999").replace("50", "2000"))
-    campaign = tickless.Campaign(spec, tmp_path / "out")
     # A shell starts what runs in its background with interrupts ignored, and Python leaves them so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     killer = threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT])
     killer.start()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        campaign.run()
+        tickless.sweep(spec)
     assert time.monotonic() - begun < 30
-    status = campaign.status()
-    assert status.done > 0 and status.missing > 0 and status.running == 0
 
 
 def test_other_threads_run_during_a_call() -> None:
@@ -306,17 +306,16 @@ def peak_mb(*command: str) -> float:
 
 
 def test_ten_thousand_rows_fit_into_200_mb(tmp_path: pathlib.Path) -> None:
-    spec, out = tmp_path / "campaign.toml", tmp_path / "out"
+    spec, table = tmp_path / "campaign.toml", tmp_path / "all.csv"
     spec.write_text(CAMPAIGN.replace("0-9", "0-999").replace("50", "10"))
     command = str(pathlib.Path(sys.executable).with_name("tickless"))
     python = (
         "import sys, tickless\n"
-        "rows = tickless.sweep(sys.argv[1], sys.argv[2])\n"
+        "rows = tickless.sweep(sys.argv[1])\n"
         "assert len(rows) == len(rows.to_dicts()) == 10_000\n"
     )
-    peaks = {"sweep from Python": peak_mb(sys.executable, "-c", python, str(spec), str(out))}
-    table = tmp_path / "all.csv"
-    peaks["merge"] = peak_mb(command, "sweep", "merge", str(out), "-o", str(table))
+    peaks = {"sweep from Python": peak_mb(sys.executable, "-c", python, str(spec))}
+    peaks["sweep"] = peak_mb(command, "sweep", str(spec), "-o", str(table))
     print(peaks)
     assert len(table.read_text().splitlines()) == 1 + 10_000
     assert max(peaks.values()) <= 200, peaks

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import operator as _operator
 import os as _os
-import tempfile as _tempfile
 from collections.abc import Callable as _Callable
 from collections.abc import Iterable as _Iterable
-from typing import NamedTuple as _NamedTuple
 
 from . import _native
 from ._commands import compare, doctor, late, quota
 from ._native import Fleet, Machine, Table, TicklessError, __version__, machine_names
 
 __all__ = [
-    "Campaign",
     "Fleet",
     "Machine",
     "Path",
     "Progress",
-    "Status",
     "Table",
     "TicklessError",
     "__version__",
@@ -46,53 +42,6 @@ Path = str | _os.PathLike[str]
 #: Called now and then with the numbers of steps done and of all steps. An exception in it ends the
 #: call.
 Progress = _Callable[[int, int], object]
-
-
-class Status(_NamedTuple):
-    """The progress of a campaign."""
-
-    cells: int
-    done: int
-    failed: int
-    missing: int
-    running: int
-
-
-class Campaign:
-    """A campaign (``spec``, a file) in the folder ``out``. Cells that have a result are not performed again."""
-
-    def __init__(self, spec: Path, out: Path) -> None:
-        self._native = _native.Campaign(spec, out)
-
-    def run(
-        self,
-        *,
-        shard: str | None = None,
-        retry: bool = False,
-        threads: int | None = None,
-        progress: _Callable[[int], object] | None = None,
-    ) -> Status:
-        """Performs the missing cells, on all CPUs. Ctrl-C writes the results so far.
-
-        ``progress`` is called now and then with the number of cells performed. An exception in it
-        ends the run as Ctrl-C does.
-        """
-        counted = None if progress is None else lambda done, _: progress(done)
-        threads = _optional("threads", threads, _U16)
-        self._native.run(shard=shard, retry=retry, threads=threads, progress=counted)
-        return self.status()
-
-    def status(self) -> Status:
-        """Counts done, failed and missing cells."""
-        return Status(*self._native.status())
-
-    def results(self) -> Table:
-        """All rows, in the order of the campaign's cells; an error if cells are missing."""
-        return self._native.results()
-
-    def merge(self, to: Path) -> int:
-        """Writes all rows as a ``.csv`` file; returns how many."""
-        return self._native.merge(to)
 
 
 def _whole(name: str, value: int, most: int) -> int:
@@ -216,24 +165,13 @@ def read_trace(path: Path, *, progress: Progress | None = None) -> Table:
     return _native.read_trace(path, progress=progress)
 
 
-def sweep(
-    spec: Path,
-    out: Path | None = None,
-    *,
-    retry: bool = False,
-    threads: int | None = None,
-    progress: _Callable[[int], object] | None = None,
-) -> Table:
-    """Runs a campaign, and returns all of its rows.
+def sweep(spec: Path, *, threads: int | None = None, progress: Progress | None = None) -> Table:
+    """Runs the campaign in the file ``spec`` on all CPUs, and returns all of its rows.
 
-    With ``out``, a folder, it continues a run that was ended.
+    The command ``tickless sweep`` writes them into a file instead, and continues a run that was
+    ended. To distribute cells yourself, call ``simulate``, ``replay`` or ``project`` for each.
     """
-    if out is None:
-        with _tempfile.TemporaryDirectory() as folder:
-            return sweep(spec, folder, retry=retry, threads=threads, progress=progress)
-    campaign = Campaign(spec, out)
-    campaign.run(retry=retry, threads=threads, progress=progress)
-    return campaign.results()
+    return _native.sweep(spec, threads=_optional("threads", threads, _U16), progress=progress)
 
 
 def report(

@@ -6,7 +6,6 @@ _Path = str | PathLike[str]
 
 __version__: str
 __all__ = [
-    "Campaign",
     "Fleet",
     "Machine",
     "Table",
@@ -14,12 +13,12 @@ __all__ = [
     "__version__",
     "fleet",
     "machine_names",
-    "perform_batch",
     "project",
     "read_trace",
     "replay",
     "report",
     "simulate",
+    "sweep",
 ]
 
 class TicklessError(Exception):
@@ -61,25 +60,6 @@ class Machine:
     def sized(self, cpus: int) -> Machine: ...
     def save(self, path: _Path) -> None: ...
     def to_toml(self) -> str: ...
-
-@final
-class Campaign:
-    def __new__(cls, spec: _Path, out: _Path) -> Campaign: ...
-    def run(
-        self,
-        *,
-        shard: str | None = None,
-        retry: bool = False,
-        threads: int | None = None,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> tuple[int, int, int]: ...
-    def results(self) -> Table: ...
-    def merge(self, to: _Path) -> int: ...
-    def status(self) -> tuple[int, int, int, int, int]: ...
-    def plan(self) -> str: ...
-    def begin(self, *, retry: bool = False) -> list[str]: ...
-    def add(self, outcomes: list[str]) -> int: ...
-    def end(self) -> None: ...
 
 @final
 class Fleet:
@@ -138,4 +118,9 @@ def report(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> tuple[_Path, _Path]: ...
-def perform_batch(plan: str, cells: list[str]) -> list[str]: ...
+def sweep(
+    spec: _Path,
+    *,
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Table: ...

@@ -25,9 +25,9 @@ type Figures = Result<Vec<Figure>, String>;
 pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
     let machine = || plan.machine(cell.machine.as_deref().unwrap_or_default());
     let done = catch("the simulation", || match cell.kind {
-        Kind::Simulate => simulate_on(&machine()?, cell),
+        Kind::Simulate => simulate_on(machine()?, cell),
         Kind::Replay => replay(plan, cell),
-        Kind::Project => projected(plan, &machine()?, cell),
+        Kind::Project => projected(plan, machine()?, cell),
     });
     match done {
         Ok(figures) => Outcome { key, figures, error: None },

@@ -6,7 +6,7 @@
 use crate::campaign::cell::{Cell, Key};
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Row {
     pub key: String,
     pub version: String,

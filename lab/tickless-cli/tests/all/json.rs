@@ -1,7 +1,7 @@
 //! The JSON of every command against `docs/book/src/json.md`: each key that is printed is on the
 //! page with its type, and each key on the page is printed.
 
-use crate::run::{file, json, page, prints, program};
+use crate::run::{file, json, page, program};
 use crate::study::quick;
 use crate::support::{sample_text, text_without, twice};
 use serde_json::{Value, json};
@@ -126,12 +126,6 @@ fn compare_prints_what_is_documented() {
 /// is not.
 #[test]
 fn other_commands_print_what_is_documented() {
-    file(
-        "campaign.toml",
-        "[simulate]\nstudies = ['rearm']\nmachines = ['x5675-2s']\npolicies = ['lazy']\n\
-         rounds = 10",
-    );
-    prints("sweep campaign.toml --out swept");
     // With a limit that throttled it, and so many delays that no limit suffices.
     let limit = "{\"quota_us\":9000,\"period_us\":10000,\"burst_us\":0}";
     let bursts = sample_text("bursts").replace("\"limit\":null", &format!("\"limit\":{limit}"));
@@ -155,14 +149,13 @@ fn other_commands_print_what_is_documented() {
         ),
         ("project", &["project traces/idle.txt.gz --machine host --cpus 2,4 --seconds 100"]),
         ("fleet", &["fleet traces/idle.txt.gz traces/nginx.txt.gz nowhere"]),
-        ("sweep status", &["sweep status swept"]),
     ] {
         compare(section, &lines.iter().map(|line| json(line)).collect::<Vec<_>>());
     }
 }
 
 #[test]
-fn merged_tables_have_the_documented_columns_in_order() {
+fn tables_of_campaigns_have_the_documented_columns_in_order() {
     let rows = table("Rows of a campaign");
     let names: Vec<&str> = rows[1..].iter().map(|row| row[0].as_str()).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -5,14 +5,14 @@ use super::cell::{HZ_MAX, Kind, StudyName};
 use super::error::CampaignError;
 use super::numbers::Numbers;
 use crate::clock::Clock;
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error};
-use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::num::NonZeroU32;
 use tickless_machine::size::CPUS_MAX;
 use tickless_trace::replay::ReplayPolicy;
 
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Campaign {
     pub name: String,
@@ -23,19 +23,19 @@ pub struct Campaign {
 
 /// A table of a campaign's file: the values on each axis, which is a parameter. [`Kind::axes`]
 /// lists the axes that a kind of cell has.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Axes {
-    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "list")]
     pub studies: Vec<StudyName>,
-    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "list")]
     pub traces: Vec<String>,
-    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "list")]
     pub machines: Vec<String>,
     pub cpus: Option<Numbers>,
-    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "list")]
     pub clocks: Vec<Clock>,
-    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "list")]
     pub policies: Vec<ReplayPolicy>,
     pub hz: Option<Numbers>,
     pub seeds: Option<Numbers>,
@@ -59,16 +59,14 @@ impl Campaign {
         Ok(campaign)
     }
 
-    pub fn tables(&self) -> impl Iterator<Item = (Kind, &Axes)> {
-        Kind::ALL.into_iter().filter_map(|kind| Some((kind, self.table(kind)?)))
+    fn tables(&self) -> impl Iterator<Item = (Kind, &Axes)> {
+        let tables = [&self.simulate, &self.replay, &self.project];
+        Kind::ALL.into_iter().zip(tables).filter_map(|(kind, axes)| Some((kind, axes.as_ref()?)))
     }
 
-    pub fn table(&self, kind: Kind) -> Option<&Axes> {
-        match kind {
-            Kind::Simulate => self.simulate.as_ref(),
-            Kind::Replay => self.replay.as_ref(),
-            Kind::Project => self.project.as_ref(),
-        }
+    pub fn into_tables(self) -> impl Iterator<Item = (Kind, Axes)> {
+        let tables = [self.simulate, self.replay, self.project];
+        Kind::ALL.into_iter().zip(tables).filter_map(|(kind, axes)| Some((kind, axes?)))
     }
 }
 
@@ -76,18 +74,13 @@ impl Axes {
     /// Checks that the required axes are given, that all given ones belong to this kind of table,
     /// and that numbers are in their ranges.
     fn check(&self, kind: Kind) -> Result<(), String> {
-        // This cannot fail: axes are numbers and texts.
-        let mut given = serde_json::to_value(self).unwrap_or_default();
-        given.as_object_mut().into_iter().for_each(|axes| axes.retain(|_, axis| !axis.is_null()));
         let (required, optional) = kind.axes();
-        if let Some(axis) = required.iter().find(|axis| given.get(axis).is_none()) {
+        let given = self.given();
+        if let Some(axis) = required.iter().find(|axis| !given.contains(axis)) {
             return Err(format!("{axis} is missing"));
         }
-        let is_known = |axis: &&String| {
-            let axis = axis.as_str();
-            required.contains(&axis) || optional.contains(&axis)
-        };
-        if let Some(axis) = given.as_object().and_then(|all| all.keys().find(|it| !is_known(it))) {
+        let is_known = |axis: &&&str| required.contains(axis) || optional.contains(axis);
+        if let Some(axis) = given.iter().find(|axis| !is_known(axis)) {
             let known = [required, optional].concat().join(", ");
             return Err(format!("{axis} is no axis of such cells, which are {known}"));
         }
@@ -99,6 +92,24 @@ impl Axes {
             }
         }
         Ok(())
+    }
+
+    /// Returns the names of the axes that the table has.
+    fn given(&self) -> Vec<&'static str> {
+        let axes = [
+            ("studies", !self.studies.is_empty()),
+            ("traces", !self.traces.is_empty()),
+            ("machines", !self.machines.is_empty()),
+            ("cpus", self.cpus.is_some()),
+            ("clocks", !self.clocks.is_empty()),
+            ("policies", !self.policies.is_empty()),
+            ("hz", self.hz.is_some()),
+            ("seeds", self.seeds.is_some()),
+            ("rounds", self.rounds.is_some()),
+            ("messages", self.messages.is_some()),
+            ("inference", self.inference.is_some()),
+        ];
+        axes.into_iter().filter_map(|(name, is_given)| is_given.then_some(name)).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use tickless_trace::replay::ReplayPolicy;
 /// The greatest tick rate of a simulated machine, in ticks a second.
 pub(super) const HZ_MAX: u64 = 100_000;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     #[default]
@@ -47,7 +47,7 @@ impl Kind {
 }
 
 /// A cell (one computation): its kind and parameters. Parameters that the kind lacks are `None`.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Cell {
     pub kind: Kind,
     pub study: Option<StudyName>,
@@ -166,14 +166,6 @@ impl Cell {
 }
 
 impl Key {
-    pub(crate) fn of_all(keys: impl Iterator<Item = Key>) -> Key {
-        Key::of(keys.map(|key| key.0.to_le_bytes()))
-    }
-
-    pub(crate) fn of_text(text: &[u8]) -> Key {
-        Key::of([text])
-    }
-
     /// Returns a 128-bit SipHash. Among 10^9 cells, two keys are equal with probability 10^-20.
     fn of(parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Key {
         let mut hash = SipHasher24::new();

@@ -11,7 +11,6 @@ mod error;
 mod numbers;
 mod plan;
 
-pub use axes::{Axes, Campaign};
 pub use cell::{Cell, Key, Kind, StudyName};
 pub use error::CampaignError;
 pub use numbers::Numbers;

@@ -6,7 +6,6 @@ use super::cell::{Cell, Kind, StudyName};
 use super::error::CampaignError;
 use super::numbers::Numbers;
 use crate::clock::Clock;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tickless_lab::output::parent;
@@ -15,35 +14,32 @@ use tickless_machine::size::exactly;
 use tickless_machine::spec::Spec;
 use tickless_trace::replay::ReplayPolicy;
 
-/// Everything that a campaign's cells depend on: the campaign, the texts of the machine files, and
-/// the traces that its patterns match. It is stored in the folder of the results, so that the cells
-/// of a trace remain if the trace is deleted later.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// Everything that a campaign's cells depend on: the campaign, the machines, and the traces that
+/// its patterns match.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    pub version: String,
-    pub campaign: Campaign,
-    pub base: PathBuf,
-    /// An entry for each table of the campaign's file: its machine files and traces.
-    tables: Vec<Table>,
+    base: PathBuf,
+    /// The tables of the campaign's file, each with its machines and traces.
+    tables: Vec<(Table, Axes)>,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 struct Table {
     kind: Kind,
     machines: Vec<MachineFile>,
     traces: Vec<TraceFile>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 struct MachineFile {
     name: String,
-    text: Option<String>,
+    spec: Spec,
     hash: String,
     /// The numbers of CPUs that the campaign requests; otherwise the machine's own.
     sizes: Vec<u16>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct TraceFile {
     path: String,
     /// The size of the trace in bytes; 0 if the file does not exist or its size cannot be read.
@@ -68,10 +64,10 @@ impl Plan {
     pub fn new(file: &str, text: &str, base: &Path) -> Result<Plan, CampaignError> {
         let campaign = Campaign::parse(file, text)?;
         let wrong = |what| CampaignError { file: file.to_string(), line: None, what };
-        let tables = campaign.tables().map(|(kind, axes)| Table::resolve(base, kind, axes));
+        let resolve = |(kind, axes): (Kind, Axes)| Ok((Table::resolve(base, kind, &axes)?, axes));
+        let tables = campaign.into_tables().map(resolve);
         let tables = tables.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-        let (version, base) = (VERSION.to_string(), base.to_path_buf());
-        let plan = Plan { version, base, tables, campaign };
+        let plan = Plan { base: base.to_path_buf(), tables };
         // If none of so many cells exists, report that no study knows any of the policies.
         const CHECKED: usize = 1_000_000;
         if plan.tables.is_empty() {
@@ -83,22 +79,18 @@ impl Plan {
         }
     }
 
-    fn axes(&self) -> impl Iterator<Item = (&Table, &Axes)> {
-        self.tables.iter().filter_map(|table| Some((table, self.campaign.table(table.kind)?)))
-    }
-
     /// Returns the number of combinations of all axes. Numbers below it identify cells.
     pub fn numbers(&self) -> u64 {
-        let count = |(table, axes): (&Table, &Axes)| {
+        let count = |(table, axes): &(Table, Axes)| {
             table.lengths(axes).into_iter().fold(1, u64::saturating_mul)
         };
-        self.axes().map(count).fold(0, u64::saturating_add)
+        self.tables.iter().map(count).fold(0, u64::saturating_add)
     }
 
     /// Returns the cell of this number; `None` if the cell has a policy that its study does not
     /// know, or that it runs in any case.
     pub fn cell(&self, mut number: u64) -> Option<Cell> {
-        for (table, axes) in self.axes() {
+        for (table, axes) in &self.tables {
             let lengths = table.lengths(axes);
             let count = lengths.into_iter().fold(1, u64::saturating_mul);
             if number < count {
@@ -109,43 +101,19 @@ impl Plan {
         None
     }
 
-    /// Divides the numbers of all cells into `of` shards, and returns the cells of shard `shard`:
-    /// those of every `of`-th number, beginning with number `shard`.
-    pub fn cells(&self, shard: u64, of: u64) -> impl Iterator<Item = Cell> + '_ {
-        let step = usize::try_from(of.max(1)).unwrap_or(usize::MAX);
-        (shard..self.numbers()).step_by(step).filter_map(|number| self.cell(number))
+    pub fn cells(&self) -> impl Iterator<Item = Cell> + Send + '_ {
+        (0..self.numbers()).filter_map(|number| self.cell(number))
     }
 
-    /// Returns a cell's machine, from the text of its file when the plan was made.
-    pub fn machine(&self, name: &str) -> Result<Spec, String> {
-        let mut all = self.tables.iter().flat_map(|table| &table.machines);
-        match all.find(|machine| machine.name == name).and_then(|machine| machine.text.as_ref()) {
-            Some(text) => Spec::parse(name, text).map_err(|error| error.to_string()),
-            None => machines::find(name).map_err(|error| error.to_string()),
-        }
+    /// Returns a cell's machine, as its file was when the plan was made.
+    pub fn machine(&self, name: &str) -> Result<&Spec, String> {
+        let mut all = self.tables.iter().flat_map(|(table, _)| &table.machines);
+        let found = all.find(|machine| machine.name == name).map(|machine| &machine.spec);
+        found.ok_or_else(|| format!("the campaign has no machine {name}"))
     }
 
     pub fn trace(&self, path: &str) -> PathBuf {
         self.base.join(path)
-    }
-
-    /// Adds the traces of an earlier plan whose files have been deleted since, if the patterns of
-    /// files have not changed. The cells of these traces keep their results, or fail with an error
-    /// that names the missing file.
-    pub(crate) fn keep_traces(&mut self, former: &Plan) {
-        let Plan { campaign, tables, .. } = self;
-        for mine in tables {
-            let patterns = |of: &Campaign| of.table(mine.kind).map(|axes| axes.traces.clone());
-            let is_same = patterns(campaign) == patterns(&former.campaign);
-            let known = former.tables.iter().find(|table| is_same && table.kind == mine.kind);
-            if let Some(known) = known {
-                keep(&mut mine.traces, &known.traces);
-            }
-        }
-    }
-
-    pub(crate) fn is_same_campaign(&self, other: &Plan) -> bool {
-        Plan { base: other.base.clone(), ..self.clone() } == *other
     }
 }
 
@@ -248,18 +216,6 @@ fn places<const N: usize>(lengths: [u64; N], mut number: u64) -> [u64; N] {
     places
 }
 
-/// Adds the traces of an earlier plan.
-fn keep(traces: &mut Vec<TraceFile>, former: &[TraceFile]) {
-    let pair = |trace: &TraceFile| (trace.path.clone(), trace.bytes);
-    let mut all: BTreeMap<String, u64> = former.iter().map(pair).collect();
-    for (path, bytes) in traces.iter().map(pair) {
-        // A size of 0 means that the file was deleted: keep the size of the earlier plan.
-        let known = all.entry(path).or_insert(bytes);
-        *known = if bytes > 0 { bytes } else { *known };
-    }
-    *traces = all.into_iter().map(|(path, bytes)| TraceFile { path, bytes }).collect();
-}
-
 fn empty(why: &str) -> String {
     format!("there are no cells to run: {why}")
 }
@@ -274,13 +230,12 @@ fn machine_files(
     let one = |name: &String| {
         let path = base.join(name);
         let file = path.display();
-        let (text, spec) = if name.contains(['.', '/']) {
+        let spec = if name.contains(['.', '/']) {
             let text = input::read_text(&path)
                 .map_err(|error| format!("{file} cannot be read: {error}"))?;
-            let spec = Spec::parse(&file.to_string(), &text).map_err(|error| error.to_string())?;
-            (Some(text), spec)
+            Spec::parse(&file.to_string(), &text).map_err(|error| error.to_string())?
         } else {
-            (None, machines::find(name).map_err(|error| error.to_string())?)
+            machines::find(name).map_err(|error| error.to_string())?
         };
         // A projection leaves the further CPUs of a socket off, so it can have any number.
         let size = |asked: u64| match kind {
@@ -293,7 +248,7 @@ fn machine_files(
         };
         let sizes = sizes.map_err(|error| format!("{}.cpus: {error}", kind.name()))?;
         let hash = format!("{:016x}", spec.fingerprint());
-        Ok(MachineFile { name: name.clone(), text, hash, sizes })
+        Ok(MachineFile { name: name.clone(), spec, hash, sizes })
     };
     names.iter().map(one).collect()
 }

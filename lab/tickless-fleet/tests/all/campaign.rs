@@ -22,7 +22,7 @@ studies = ["rearm"]
 machines = ["x5675-2s"]
 policies = ["eager", "lazy"]
 hz = "1-100000"
-seeds = "0-18446744073709551615"
+seeds = "0-9999"
 "#;
 
 /// Returns whether the text is a campaign, which then has no cell beyond its last one.
@@ -42,7 +42,6 @@ fn is_plan(text: &str) -> bool {
     for number in [numbers, numbers.saturating_add(1), u64::MAX] {
         assert!(number < numbers || plan.cell(number).is_none(), "a cell {number} of {numbers}");
     }
-    assert!(plan.cells(0, u64::MAX).count() <= 1, "a shard has only its own cells");
     true
 }
 
@@ -82,7 +81,7 @@ fn what_a_study_or_a_machine_does_not_have_is_refused() {
     }
     // A projection leaves the other CPUs of a socket off.
     let projects = plan("project", "traces = ['idle.txt.gz']\ncpus = [1, 5, 36]").unwrap();
-    let counts: Vec<Option<u16>> = projects.cells(0, 1).map(|cell| cell.cpus).collect();
+    let counts: Vec<Option<u16>> = projects.cells().map(|cell| cell.cpus).collect();
     assert_eq!(counts.iter().flatten().max(), Some(&36));
 
     let machine = named("x5675-2s").unwrap().unwrap();
