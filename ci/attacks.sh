@@ -9,7 +9,7 @@
 #   adapters  the same for embassy's driver; services of tower that panic
 #   identity  timers that die in their callbacks while others are created at their addresses, under
 #             ThreadSanitizer
-#   c         timers, loops, virtual time, limiters and batches of the C interface
+#   c         everything in the C interface that threads share
 #   bpf       as root, the eBPF programs of `tickless warp` and `tickless top`: random trees in
 #             virtual time beside each other, one of which is killed, and two tables of one program
 . "$(dirname "$0")/lib.sh"
@@ -91,7 +91,12 @@ for scenario in "${scenarios[@]}"; do
       attack --target-dir target -p tickless-embassy --features std --test attack --
       cd ../.. ;;
     identity) bash ci/tsan.sh identity ;;
-    c) attack -p tickless-capi --test attacks -- ;;
+    c)
+      out=$PWD/target/attacks
+      timers/tickless-capi/install.sh --prefix "$out" >/dev/null
+      cc -std=c11 -O2 -pthread -I"$out/include" timers/tickless-capi/tests/c/attack.c \
+        -o "$out/attack" -L"$out/lib" -Wl,-rpath,"$out/lib" -ltickless
+      "$out/attack" $((seconds * 1000)) "$(cksum <<<"$TICKLESS_RUN" | cut -d' ' -f1)" ;;
     bpf) bpf_attack ;;
     *) echo "there is no scenario $scenario" >&2 && exit 2 ;;
   esac
