@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the manual pages of section 3 from include/tickless.h: tickless(3), and one page for each
-# function. Usage: man.sh FOLDER. Prints the names of the files.
+# function, with the structs, callbacks and constants that it takes. Usage: man.sh FOLDER. Prints
+# the names of the files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 [ $# -eq 1 ] || { echo "usage: man.sh FOLDER" >&2 && exit 2; }
@@ -40,6 +41,38 @@ awk -v folder="$1" '
     sub(/\.? *$/, "", text)
     return roff(text)
   }
+  # Writes the types of a declaration, and the constants that these or the comment name. A name that
+  # ends with dots stands for all constants that begin with it.
+  function used(file, text,  i, name, header) {
+    for (i = 1; i <= types; i++) {
+      name = type_names[i]
+      if (text !~ name "[^a-z_]") continue
+      printf "%s.PP\n", header++ ? "" : ".SH TYPES\n" >file
+      write(file, about[name])
+      printf ".PP\n.nf\n%s.fi\n", roff_all(type[name]) >file
+      text = text type[name]
+    }
+    header = 0
+    for (i = 1; i <= constants; i++) {
+      name = constant_names[i]
+      if (text !~ name "[^A-Z_]" && !names_all(text, name)) continue
+      if (!header++) print ".SH CONSTANTS" >file
+      printf ".TP\n.B %s\n", name >file
+      write(file, constant[name])
+    }
+  }
+  function names_all(text, name) {
+    while (match(text, /TICKLESS_[A-Z_]+_\.\.\./)) {
+      if (index(name, substr(text, RSTART, RLENGTH - 3)) == 1) return 1
+      text = substr(text, RSTART + RLENGTH)
+    }
+    return 0
+  }
+  function roff_all(text,  lines, count, i, all) {
+    count = split(text, lines, "\n") - 1
+    for (i = 1; i <= count; i++) all = all roff(lines[i]) "\n"
+    return all
+  }
   /^\/\*\*$/ { in_comment = 1; comment = ""; next }
   in_comment && /^ \*\/$/ {
     in_comment = 0
@@ -47,6 +80,24 @@ awk -v folder="$1" '
     next
   }
   in_comment { sub(/^ \* ?/, ""); if ($0 != "@file") comment = comment $0 "\n"; next }
+  /^#define TICKLESS_[A-Z_]+ [^(]*$/ && comment {
+    constant_names[++constants] = $2
+    constant[$2] = comment
+  }
+  /^typedef (struct .*\{|void \(\*)/ { in_type = 1; text = "" }
+  in_type {
+    text = text $0 "\n"
+    if (text ~ /^typedef struct/ ? !/^}/ : !/;$/) next
+    in_type = 0
+    match(text, /tickless_[a-z0-9_]+/)
+    name = substr(text, RSTART, RLENGTH)
+    if (text !~ / opaque\[|Opaque\./) {
+      type_names[++types] = name
+      type[name] = text
+      about[name] = comment
+    }
+    comment = ""
+  }
   /^(typedef|enum|struct|#define)[^(]*$/ && !/tickless_[a-z_]*\(/ { comment = "" }
   /^[a-z].*tickless_[a-z0-9_]*\(/ && !/^typedef/ { declaration = ""; in_declaration = 1 }
   in_declaration {
@@ -57,6 +108,7 @@ awk -v folder="$1" '
     name = substr(declaration, RSTART, RLENGTH - 1)
     file = page(name, first(comment), ".PP\n" declaration)
     write(file, comment)
+    used(file, declaration comment)
     printf ".SH SEE ALSO\n.BR tickless (3)\n" >file
     close(file)
     index_of = index_of ".TP\n.BR " name " (3)\n" first(comment) "\n"

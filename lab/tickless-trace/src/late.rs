@@ -265,7 +265,7 @@ fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits 
     let mut worst: Vec<(&Wait, Vec<Hop>)> = waits.long.iter().zip(hops).collect();
     worst.sort_by_key(|(wait, _)| (Reverse(wait.time()), wait.ready));
     let long = |(wait, hops): (&Wait, Vec<Hop>)| LongWait {
-        thread: name(trace, wait.pid),
+        thread: trace.task_name(wait.pid).to_string(),
         pid: wait.pid,
         ready_ns: wait.ready.0,
         waited_ns: wait.time().0,
@@ -284,7 +284,7 @@ fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits 
 
 /// Takes back that a CPU limit caused the waits of a thread, if these are longer in all than the
 /// limit can explain: a thread waits for its group's quota no longer than the kernel says that the
-/// group was stopped, and the half of such a wait can have other causes.
+/// group was stopped, and the first half of such a wait can have other causes.
 fn doubt_limits(trace: &Trace, waits: &[Wait], hops: &mut [Vec<Hop>]) {
     let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
     let is_limit = |hop: &Hop| hop.cause.starts_with(cause::LIMIT);
@@ -293,8 +293,7 @@ fn doubt_limits(trace: &Trace, waits: &[Wait], hops: &mut [Vec<Hop>]) {
         *sums.entry(wait.pid).or_default() += ns.sum::<u64>();
     }
     for (wait, hops) in waits.iter().zip(hops) {
-        let group = trace.processes.limited_group(wait.pid);
-        let counters = group.and_then(|group| trace.processes.limits[group].counters);
+        let counters = trace.processes.limited_group(wait.pid).and_then(|it| it.counters);
         if counters.is_some_and(|it| sums[&wait.pid] / 2 > it.stood_ns) {
             hops.iter_mut().filter(|hop| is_limit(hop)).for_each(|hop| {
                 hop.cause = "unknown: a CPU limit or other threads; the kernel counts less time \
@@ -322,30 +321,25 @@ fn seldom_throttled(trace: &Trace) -> Vec<String> {
     seldom.map(remark).collect()
 }
 
-/// Explains a wait to run, one step for each CPU for which the thread waited.
+/// Explains a wait to run: a step for a CPU limit, then one for each CPU for which it waited.
 fn hops(trace: &Trace, spans: &Spans, wait: &Wait) -> Vec<Hop> {
     let hop = |from: Ns, to: Ns, cause| Hop { hop: "run", ns: to.since(from).0, cause };
     let on = |cpu, from, to| Waiting { pid: wait.pid, cpu, from, to };
-    let whole = on(wait.ran_on, wait.ready, wait.ran);
-    if let Some(limit) = cause::limit(trace, spans, &whole) {
-        return vec![hop(wait.ready, wait.ran, limit)];
-    }
+    let since = cause::limited_until(trace, spans, &on(wait.ran_on, wait.ready, wait.ran));
     let begins = [(wait.cpu, wait.ready)].into_iter().chain(wait.moves.iter().copied());
     let ends = wait.moves.iter().map(|(_, at)| *at).chain([wait.ran]);
-    let legs = begins.zip(ends).filter(|((_, from), to)| to > from);
+    let legs = begins.zip(ends).map(|((cpu, from), to)| (cpu, from.max(since), to));
+    let legs = [(wait.ran_on, wait.ready, since)].into_iter().chain(legs);
+    let legs = legs.filter(|(_, from, to)| to > from);
     let last = wait.moves.last().map_or(wait.cpu, |(cpu, _)| *cpu);
-    let leg = |((cpu, from), to)| {
-        let cause = match last == wait.ran_on {
+    let leg = |(cpu, from, to)| {
+        let cause = match to == since || last == wait.ran_on {
             true => cause::run(trace, spans, &on(cpu, from, to)),
             false => "migration: the trace does not show when the thread was moved".to_string(),
         };
         hop(from, to, cause)
     };
     legs.map(leg).collect()
-}
-
-fn name(trace: &Trace, pid: u32) -> String {
-    trace.tasks.get(&pid).map_or("?", |name| name).to_string()
 }
 
 /// A late wakeup, as the thread that woke measured it. Times are on the trace's clock.
@@ -388,14 +382,21 @@ fn explained(
     sleep: &Sleep,
     hops: Vec<(HopKind, Ns, Ns)>,
 ) -> LateSleep {
-    let hops = hops.into_iter().filter(|(_, from, to)| to > from);
+    let hops = hops.into_iter().flat_map(|(hop, from, to)| {
+        let until = match hop {
+            HopKind::Run => cause::limited_until(trace, spans, &Waiting::after(sleep, from, to)),
+            _ => from,
+        };
+        [(hop, from, until), (hop, until, to)]
+    });
+    let hops = hops.filter(|(_, from, to)| to > from);
     let hop = |(hop, from, to): (HopKind, Ns, Ns)| Hop {
         hop: hop.name(),
         ns: to.since(from).0,
         cause: cause::of(trace, spans, sleep, hop, from, to),
     };
     LateSleep {
-        thread: name(trace, sleep.pid),
+        thread: trace.task_name(sleep.pid).to_string(),
         pid: sleep.pid,
         cpu: sleep.cpu.0,
         due_ns: sleep.due.0,

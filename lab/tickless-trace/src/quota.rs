@@ -186,7 +186,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let pieces: usize = counted.iter().map(|&thread| demand.threads[thread].len()).sum();
     let busiest = counted.iter().max_by_key(|&&thread| demand.threads[thread].len());
     let busiest = busiest.map(|&thread| Busiest {
-        thread: name(trace, demand.pids[thread]).to_string(),
+        thread: trace.task_name(demand.pids[thread]).to_string(),
         pid: demand.pids[thread],
         pieces: demand.threads[thread].len(),
     });
@@ -276,7 +276,7 @@ fn counted(trace: &Trace, demand: &Demand, without: &[String]) -> Result<Vec<usi
     };
     let mut counted: Vec<usize> = (0..demand.pids.len()).collect();
     for it in without {
-        let is_it = |pid: u32| *it == pid.to_string() || name(trace, pid).contains(&**it);
+        let is_it = |pid: u32| *it == pid.to_string() || trace.task_name(pid).contains(&**it);
         if !demand.pids.iter().any(|&pid| is_it(pid)) {
             return Err(refused(it, "none", "It takes a part of a name, or a number"));
         }
@@ -286,10 +286,6 @@ fn counted(trace: &Trace, demand: &Demand, without: &[String]) -> Result<Vec<usi
         return Err(refused(&without.join(","), "all", "Name fewer"));
     }
     Ok(counted)
-}
-
-fn name(trace: &Trace, pid: u32) -> &str {
-    trace.tasks.get(&pid).map_or("?", |name| name)
 }
 
 fn recorded(group: Option<&Recorded>) -> RecordedLimit {

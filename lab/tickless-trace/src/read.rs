@@ -136,6 +136,11 @@ impl Trace {
         self.tick().unwrap_or(Ns(4_000_000))
     }
 
+    /// Returns the name of a thread; `?` if the trace does not have it.
+    pub(crate) fn task_name(&self, pid: u32) -> &str {
+        self.tasks.get(&pid).map_or("?", |name| name)
+    }
+
     pub fn count(&self, kind: EventKind) -> usize {
         self.counts[kind as usize]
     }

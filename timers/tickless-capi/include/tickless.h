@@ -10,8 +10,8 @@
  * All timers have a callback. They differ in where they live and what drives them:
  * - tickless_timer_t (coarse or precise) and tickless_periodic_t live in the caller's memory. They
  *   belong to a tickless_timers_t, whose threads call the callbacks.
- * - The timers of a tickless_local_t belong to the program's own loop: no threads, no locks, no
- *   clock. Those of a tickless_fixed_t are similar, and share one duration for each class.
+ * - The timers of a tickless_local_t belong to the program's own loop: no threads, no locks. Those
+ *   of a tickless_fixed_t are similar, and share one duration for each class.
  * - A tickless_clock_timer_t runs on wall-clock time or boottime, and is allocated.
  *
  * A tickless_timers_t has threads (tickless_timers_start), or the program's own loops drive it
@@ -882,8 +882,8 @@ enum tickless_status_t tickless_fired_stop(struct tickless_fired_t *fired);
 /**
  * Initialises a timer in its caller's memory, without arming it. Allocates nothing.
  *
- * `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, combined with further flags by `|`. When the
- * timer fires, a thread of the library calls `callback` with `data`.
+ * `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, with `|` also `TICKLESS_DEFERRABLE`,
+ * `TICKLESS_DEFERRED` or `TICKLESS_PINNED`. A thread of the library calls `callback` with `data`.
  *
  * Errors: `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
  */

@@ -137,8 +137,8 @@ impl Storage for TimerStorage {
 
 /// Initialises a timer in its caller's memory, without arming it. Allocates nothing.
 ///
-/// `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, combined with further flags by `|`. When the
-/// timer fires, a thread of the library calls `callback` with `data`.
+/// `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, with `|` also `TICKLESS_DEFERRABLE`,
+/// `TICKLESS_DEFERRED` or `TICKLESS_PINNED`. A thread of the library calls `callback` with `data`.
 ///
 /// Errors: `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
 #[unsafe(no_mangle)]

@@ -4,6 +4,7 @@
 use super::follow::{HopKind, Sleep};
 use super::spans::{Activity, Spans};
 use crate::read::{Event, Limited, Trace};
+use std::ptr;
 use tickless_core::time::{CpuId, Ns};
 
 /// No CPU takes longer than this to leave an idle state.
@@ -74,9 +75,9 @@ fn interrupt(
             "taking the interrupt".to_string()
         }
         Some(Activity::Thread(pid)) if pid != 0 => {
-            format!("interrupts off in {}", thread(trace, pid))
+            format!("no interrupt while {} ran", thread(trace, pid))
         }
-        Some(Activity::Softirq(vector)) => format!("interrupts off in softirq {}", softirq(vector)),
+        Some(Activity::Softirq(it)) => format!("no interrupt while softirq {} ran", softirq(it)),
         Some(Activity::TimerInterrupt) => "the timer interrupt before it".to_string(),
         Some(Activity::Callback(function)) => {
             format!("callback {} in the timer interrupt before it", trace.names.name(function))
@@ -104,7 +105,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    fn after(sleep: &Sleep, from: Ns, to: Ns) -> Waiting {
+    pub(super) fn after(sleep: &Sleep, from: Ns, to: Ns) -> Waiting {
         Waiting { pid: sleep.pid, cpu: sleep.ran_on, from, to }
     }
 
@@ -118,8 +119,9 @@ pub(super) fn run(trace: &Trace, spans: &Spans, wait: &Waiting) -> String {
     if spans.is_unseen(wait.cpu) {
         return unseen(wait.cpu);
     }
-    if let Some(limit) = limit(trace, spans, wait) {
-        return limit;
+    if awaited_refill(trace, spans, wait).is_some() {
+        let group = trace.processes.limited_group(wait.pid).and_then(|it| it.path.as_deref());
+        return format!("{LIMIT}{} had used up its quota", group.unwrap_or("the group"));
     }
     match spans.longest(wait.cpu, wait.from, wait.to) {
         Some(Activity::Idle(_) | Activity::Thread(0)) if wait.is_long() => {
@@ -133,16 +135,14 @@ pub(super) fn run(trace: &Trace, spans: &Spans, wait: &Waiting) -> String {
     }
 }
 
-/// Describes a CPU limit, if a thread waited mostly because its group had used up its quota.
-pub(super) fn limit(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<String> {
-    // The thread waited for long, until its group's quota of CPU time was refilled. So the
-    // scheduler had not allowed the thread to run before the refill.
-    if !wait.is_long() || !stood_still(trace, spans, wait) {
-        return None;
+/// Returns until when a CPU limit held up a thread that could run; `from` if none did. What keeps
+/// the CPU for long after the quota was refilled is another cause.
+pub(super) fn limited_until(trace: &Trace, spans: &Spans, wait: &Waiting) -> Ns {
+    match awaited_refill(trace, spans, wait) {
+        Some(refill) if wait.to.since(refill) > IDLE_EXIT_MAX => refill,
+        Some(_) => wait.to,
+        None => wait.from,
     }
-    let group = trace.processes.limited_group(wait.pid);
-    let group = group.and_then(|group| trace.processes.limits[group].path.as_deref());
-    Some(format!("{LIMIT}{} had used up its quota", group.unwrap_or("the group")))
 }
 
 /// Describes the thread that kept a CPU while another one waited there.
@@ -196,15 +196,15 @@ pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
 }
 
-/// Returns whether a thread waited from `from` until `to` mostly because its group had used up its
-/// quota of CPU time.
+/// Returns the last refill of the quota of CPU time for which a thread waited, if it waited for
+/// long, and mostly because its group had used up its quota.
 ///
 /// If the trace lists the group's threads, the quota must have been refilled in the second half of
 /// the wait, while no thread of the group ran. Otherwise, it must have been refilled just before
 /// the thread ran, and no thread of the process must have begun to run before the refill. An idle
 /// CPU runs the thread at once after the refill. A busy CPU runs it with one of its next ticks,
 /// because a refill does not preempt the running thread.
-fn stood_still(trace: &Trace, spans: &Spans, wait: &Waiting) -> bool {
+fn awaited_refill(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<Ns> {
     let Waiting { pid, cpu, from, to } = *wait;
     let group = trace.processes.limited_group(pid);
     let is_busy = matches!(spans.longest(cpu, from, to),
@@ -216,9 +216,10 @@ fn stood_still(trace: &Trace, spans: &Spans, wait: &Waiting) -> bool {
         limited.is_often() && to.since(from).0 / 2 <= stood
     };
     let within = match (group, is_busy) {
-        (Some(group), _) if !can_be(&trace.processes.limits[group]) => return false,
+        _ if !wait.is_long() => return None,
+        (Some(group), _) if !can_be(group) => return None,
         (Some(_), _) => Ns(to.since(from).0 / 2),
-        (None, _) if trace.processes.knows_limits => return false,
+        (None, _) if trace.processes.knows_limits => return None,
         (None, true) => Ns(2 * trace.tick_or_default().0),
         (None, false) => IDLE_EXIT_MAX,
     };
@@ -230,20 +231,19 @@ fn stood_still(trace: &Trace, spans: &Spans, wait: &Waiting) -> bool {
             if functions.contains(&Some(function)))
     });
     if let Some(group) = group {
-        let is_of_group = |pid: u32| trace.processes.limited_group(pid) == Some(group);
-        return refills.any(|refill| !spans.running_at(refill.time).any(is_of_group));
+        let is_its = |pid| trace.processes.limited_group(pid).is_some_and(|it| ptr::eq(it, group));
+        let refill = refills.find(|refill| !spans.running_at(refill.time).any(is_its));
+        return refill.map(|refill| refill.time);
     }
-    let Some(refill) = refills.next() else { return false };
-    if refill.time.since(from) <= IDLE_EXIT_MAX {
-        return false;
-    }
+    let refill = refills.next()?.time;
     let process = trace.processes.of(pid);
     let begin = trace.records.partition_point(|record| record.time <= from);
-    let mut waited = trace.records[begin..end].iter().take_while(|it| it.time < refill.time);
-    !waited.any(|record| match record.event {
+    let mut waited = trace.records[begin..end].iter().take_while(|it| it.time < refill);
+    let has_run = waited.any(|record| match record.event {
         Event::SchedSwitch { next_pid, .. } => trace.processes.of(next_pid) == process,
         _ => false,
-    })
+    });
+    (refill.since(from) > IDLE_EXIT_MAX && !has_run).then_some(refill)
 }
 
 fn unseen(cpu: CpuId) -> String {
@@ -251,7 +251,7 @@ fn unseen(cpu: CpuId) -> String {
 }
 
 pub(super) fn thread(trace: &Trace, pid: u32) -> String {
-    format!("{}-{pid}", trace.tasks.get(&pid).map_or("?", |name| name))
+    format!("{}-{pid}", trace.task_name(pid))
 }
 
 pub(super) fn softirq(vector: u32) -> String {

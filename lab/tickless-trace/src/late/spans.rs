@@ -85,17 +85,14 @@ impl Stack {
     }
 }
 
-/// Returns the kind of event that ends what an event of this kind begins.
-fn end_of(kind: EventKind) -> Option<EventKind> {
-    Some(match kind {
-        EventKind::SoftirqEntry => EventKind::SoftirqExit,
-        EventKind::IrqEntry => EventKind::IrqExit,
-        EventKind::LocalTimerEntry => EventKind::LocalTimerExit,
-        EventKind::HrtimerExpireEntry => EventKind::HrtimerExpireExit,
-        EventKind::TimerExpireEntry => EventKind::TimerExpireExit,
-        _ => return None,
-    })
-}
+/// The events that begin an activity, each with the one that ends it.
+const PAIRS: [(EventKind, EventKind); 5] = [
+    (EventKind::SoftirqEntry, EventKind::SoftirqExit),
+    (EventKind::IrqEntry, EventKind::IrqExit),
+    (EventKind::LocalTimerEntry, EventKind::LocalTimerExit),
+    (EventKind::HrtimerExpireEntry, EventKind::HrtimerExpireExit),
+    (EventKind::TimerExpireEntry, EventKind::TimerExpireExit),
+];
 
 impl Spans {
     /// Finds when each CPU changed its activity. Calls `with` for every event, with what its CPU
@@ -124,7 +121,8 @@ impl Spans {
                 *known = known.filter(|known| Some(*known) == next_priority);
             }
             // An activity whose end is not recorded would seem to go on until the next switch.
-            if end_of(record.event.kind()).is_none_or(|end| trace.count(end) > 0) {
+            let kind = record.event.kind();
+            if PAIRS.iter().all(|&(begin, end)| begin != kind || trace.count(end) > 0) {
                 stack.follow(&record.event);
             }
             let activity = stack.current();

@@ -26,8 +26,7 @@ pub struct Processes {
     pub(crate) kernel: HashSet<u32>,
     /// For each thread whose control group used up its quota, the group's index in `limits`.
     limited: HashMap<u32, usize>,
-    /// The groups that used up their quota, in the order of the numbers that
-    /// [`Processes::limited_group`] returns.
+    /// The groups that used up their quota.
     pub(crate) limits: Vec<Limited>,
     /// Whether the trace shows which threads have a limit of CPU time.
     pub(crate) knows_limits: bool,
@@ -69,9 +68,9 @@ impl Processes {
         self.names.get(&process).map(|name| &**name)
     }
 
-    /// Returns the control group of a thread that used up its quota of CPU time.
-    pub fn limited_group(&self, thread: u32) -> Option<usize> {
-        self.limited.get(&thread).copied()
+    /// Returns the control group of a thread, if it used up its quota of CPU time.
+    pub(crate) fn limited_group(&self, thread: u32) -> Option<&Limited> {
+        self.limited.get(&thread).map(|group| &self.limits[*group])
     }
 
     /// Returns the threads that the recorder has listed.
@@ -223,8 +222,8 @@ mod tests {
                 .iter()
                 .any(|line| processes.read(line.as_bytes()))
         );
-        let groups = [70, 71, 72].map(|thread| processes.limited_group(thread));
-        assert_eq!((groups, processes.knows_limits), ([None, Some(0), Some(0)], true));
+        let limited = [70, 71, 72].map(|thread| processes.limited_group(thread).is_some());
+        assert_eq!((limited, processes.knows_limits), ([false, true, true], true));
         // Groups have names, and the one that is throttled more often counts.
         let group = |path: &str, throttled: u64, threads: &str| {
             format!(
@@ -241,8 +240,7 @@ mod tests {
             "# steal ns: 5 7".to_string(),
         ];
         assert!(lines.iter().all(|line| named.read(line.as_bytes())));
-        let path =
-            |thread| named.limited_group(thread).and_then(|it| named.limits[it].path.as_deref());
+        let path = |thread| named.limited_group(thread).and_then(|it| it.path.as_deref());
         assert_eq!([8, 9, 10].map(path), [Some("/pod"), Some("/pod/in"), None]);
         assert_eq!((named.knows_limits, named.steal), (true, Some(Ns(12))));
         let stat = |steal| Steal::parse(&format!("cpu  9 9\ncpu0 1 2 3 4 5 6 7 {steal} 0 0\n"));

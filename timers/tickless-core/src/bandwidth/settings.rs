@@ -85,7 +85,7 @@ impl fmt::Display for BandwidthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BandwidthError::QuotaZero => {
-                f.write_str("with a quota of zero no member ever continues; use at least 1")
+                f.write_str("a quota of zero lets nothing continue; use at least 1")
             }
             BandwidthError::SliceZero => {
                 f.write_str("with a slice of zero no member gets anything; use 1")
