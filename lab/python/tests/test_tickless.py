@@ -196,7 +196,10 @@ def test_a_campaign_has_the_rows_of_the_command_and_of_a_call_for_each_cell(
         for policy in ["eager", "lazy"]
         for seed in range(10)
     ]
-    assert rows.to_dicts() == sum(by_hand, [])
+    # A campaign names the machine as its file does, and the key depends on that name.
+    labels = {"key": "", "machine": ""}
+    for row, same in zip(rows, sum(by_hand, []), strict=True):
+        assert row | labels == same | labels
     command = pathlib.Path(sys.executable).with_name("tickless")
     run = [str(command), "sweep", str(spec), "-o", str(tmp_path / "all.csv")]
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
