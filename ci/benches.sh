@@ -2,7 +2,7 @@
 # Runs the benches, which the gate runs only briefly. They print figures and assert results: a
 # failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
-#   instructions held_up   our own operations; `taskset -c 1` is best
+#   instructions           our own operations; `taskset -c 1` is best
 #   peers      comparison with other Rust crates; rewrites their tables of the page; 4 minutes
 #   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 7 minutes
 #   futures    comparison with tokio's futures, and a web server; rewrites its tables; 5 minutes
@@ -23,7 +23,7 @@ while [[ ${1:-} == --* ]]; do
   esac
   shift
 done
-[ $# -gt 0 ] || set -- instructions held_up all
+[ $# -gt 0 ] || set -- instructions all
 
 if [ -z "$page" ]; then
   mkdir -p timers/bench/target/quick
@@ -51,7 +51,7 @@ foreign() {
 }
 for bench in "$@"; do
   case $bench in
-    instructions | held_up) cargo bench --locked -p tickless --bench "$bench" ;;
+    instructions) cargo bench --locked -p tickless --bench "$bench" ;;
     peers) build && section operations ;;
     foreign) build && foreign ;;
     futures) build && section futures ;;

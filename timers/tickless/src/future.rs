@@ -55,7 +55,10 @@
 //! # Corner cases
 //!
 //! - A future that has completed is ready again whenever it is polled.
-//! - A duration counts from the call that creates the future. The first poll arms the timer.
+//! - A duration counts from the call that creates the future, also if its first poll takes long.
+//!   The first poll arms the timer.
+//! - A [`timeout`] whose future is ready at once reads the clock, and touches nothing else. Its
+//!   timers are those of the caller's context where its future first has to wait.
 //! - A leaked future (`mem::forget`) keeps its memory and its timers' drivers alive.
 //! - A future can move from one runtime to another: its timer wakes the task that polled it last.
 //! - In the child of a fork, futures of the parent never become ready. New futures do.
@@ -83,19 +86,19 @@ use clock_sleep::Until;
 use labelled::Labelled;
 use source::Here;
 use std::time::Duration;
-use tickless_core::time::Instant;
+use tickless_core::time::{Instant, Ns};
 
 /// Returns a future that completes when `after` has passed.
 pub fn sleep(after: Duration) -> Sleep {
     let here = Here::new();
-    Sleep::new(here.handle(), here.now() + after, here.slack(after))
+    Sleep::new(here.handle(), here.now() + after, here.slack(Ns::from_duration(after)))
 }
 
 /// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If `deadline` has
 /// passed, the future is ready when first polled.
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let here = Here::new();
-    Sleep::new(here.handle(), deadline, here.slack(deadline - here.now()))
+    Sleep::new(here.handle(), deadline, here.slack(Ns::from_duration(deadline - here.now())))
 }
 
 /// Returns a future that completes when `after` has passed, or later by up to 13 % of `after`: for
@@ -109,13 +112,13 @@ pub fn coarse_sleep(after: Duration) -> CoarseSleep {
 /// counts as one nanosecond.
 pub fn interval(period: Duration) -> Interval {
     let here = Here::new();
-    Interval::new(here.handle(), here.now() + period, period, here.slack(period))
+    Interval::new(here.handle(), here.now() + period, period, here.slack(Ns::from_duration(period)))
 }
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. As
 /// accurate as [`sleep`].
 pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
-    Timeout::new(sleep(after), future)
+    Timeout::<F>::after(after, future, sleep)
 }
 
 /// Like [`timeout`], but on the timer wheel: `Elapsed` is returned up to 13 % of `after` late, and
@@ -135,7 +138,7 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
 /// # })
 /// ```
 pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, CoarseSleep> {
-    Timeout::new(coarse_sleep(after), future)
+    Timeout::<F, CoarseSleep>::after(after, future, coarse_sleep)
 }
 
 /// Returns a future that completes when `after` has passed, counted by the clock `base`: on

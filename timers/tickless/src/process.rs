@@ -5,7 +5,6 @@ use crate::platform::per_process::PerProcess;
 use crate::platform::system_clock::system_now;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
-use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 static TIMERS: PerProcess<Timers> = PerProcess::new();
@@ -38,6 +37,6 @@ pub(crate) fn now() -> Instant {
 }
 
 /// Returns the default slack of a sleep: a thousandth of the duration, at most 50 ms.
-pub(crate) fn default_slack(after: Duration) -> Ns {
-    Ns(Ns::from_duration(after).0 / 1_000).min(Ns::from_ms(50))
+pub(crate) fn default_slack(after: Ns) -> Ns {
+    Ns(after.0 / 1_000).min(Ns::from_ms(50))
 }

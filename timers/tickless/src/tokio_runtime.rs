@@ -186,7 +186,7 @@ impl Current {
     }
 
     /// Returns the slack of a sleep of this duration; zero on a clock that the program moves.
-    pub(crate) fn slack(&self, after: Duration) -> Ns {
+    pub(crate) fn slack(&self, after: Ns) -> Ns {
         match self {
             Current::Process => default_slack(after),
             Current::Virtual(_) => Ns::ZERO,
@@ -194,7 +194,7 @@ impl Current {
             Current::Runtime(_) => {
                 // A sixteenth of the duration, at most tokio's resolution of 1 ms. From 1 s on, the
                 // default slack is larger: a thousandth of the duration.
-                let share = Ns(Ns::from_duration(after).0 / 16).min(Ns::from_ms(1));
+                let share = Ns(after.0 / 16).min(Ns::from_ms(1));
                 share.max(default_slack(after))
             }
         }
@@ -269,12 +269,14 @@ pub fn use_tokio_sleep() {
     find_or_start(&Handle::current(), RuntimeClock::use_sleep);
 }
 
-/// After the caller has paused the clock of its runtime, makes the runtime's timers notice that.
-#[cfg(feature = "tokio-test-util")]
-pub(crate) fn clock_was_paused() {
-    if let Current::Runtime(runtime) = current() {
+/// Like [`current`], but also checks whether the clock of a runtime was paused.
+#[track_caller]
+pub(crate) fn checked() -> Current {
+    let current = current();
+    if let Current::Runtime(runtime) = &current {
         runtime.clock.check();
     }
+    current
 }
 
 /// A guard that keeps a thread on a virtual clock until the guard is dropped.

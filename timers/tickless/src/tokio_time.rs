@@ -27,6 +27,7 @@
 //! - A sleep belongs to the runtime in which it is created. Outside of a runtime, and with
 //!   `runtime.block_on(sleep(...))`, it uses the timers of the process
 //!   ([`tickless::future`](crate::future)).
+//! - A timeout belongs to the runtime in which its future first has to wait.
 //! - While a task blocks the worker that waits in the reactor, the runtime's timers are late, and
 //!   [`stats`] reports it. [`rescue_after`] makes a thread of the process fire them then. Timers of
 //!   [`tickless::future`](crate::future) have threads of their own.

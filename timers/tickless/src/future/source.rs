@@ -6,12 +6,16 @@ use crate::builder::StartTimersError;
 use crate::platform::time_base::TimeBase;
 use crate::process::{self, default_slack};
 use crate::time;
+use crate::timer::entry::Entry;
+use crate::timer::glue::Host;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
 #[cfg(feature = "tokio-time")]
 use crate::tokio_runtime::{self, Current, current, moved};
 use crate::virtual_time::VirtualTime;
+use std::pin::Pin;
 use std::time::Duration;
+use tickless_core::bases::Family;
 use tickless_core::time::{Instant, Ns};
 
 /// The timers from which a library creates its futures: those of the process, timers that the
@@ -92,10 +96,6 @@ impl TimerSource {
             _ => Timers::process().ok(),
         }
     }
-
-    fn with_callbacks(&self) -> Option<Timers> {
-        self.timers()
-    }
 }
 
 impl Timers {
@@ -124,7 +124,7 @@ impl Timers {
 }
 
 /// What a future is made from: timers, the current time on their clock, and their default slack.
-type Parts<'a> = (Option<&'a Handle>, Instant, &'a dyn Fn(Duration) -> Ns);
+type Parts<'a> = (Option<&'a Handle>, Instant, &'a dyn Fn(Ns) -> Ns);
 
 /// The timers of the process, or those of the caller's context if the program moves their clock.
 pub(super) struct Here {
@@ -160,13 +160,31 @@ impl Here {
     }
 
     #[inline(always)]
-    pub(super) fn slack(&self, after: Duration) -> Ns {
+    pub(super) fn slack(&self, after: Ns) -> Ns {
         #[cfg(feature = "tokio-time")]
         if let Some(moved) = &self.moved {
             return moved.slack(after);
         }
         default_slack(after)
     }
+}
+
+/// Returns the time of a call that makes a timeout, if the timeout's timers can be chosen later, by
+/// [`place`]: then the call looks up nothing. `None` after the program has moved a clock.
+#[inline]
+pub(super) fn call_time() -> Option<Instant> {
+    #[cfg(feature = "tokio-time")]
+    if tokio_runtime::any_moves() {
+        return None;
+    }
+    Some(process::now())
+}
+
+/// Chooses the timers of a timeout whose future has to wait: those of the caller's context.
+#[inline(never)]
+pub(super) fn place<L: Family<Host>>(entry: Pin<&mut Entry<L>>, after: Ns) {
+    let here = Here::new();
+    entry.place(here.handle(), after, here.slack(after));
 }
 
 /// Returns the current time on the clock that the futures of this module use: that of the process's
@@ -194,11 +212,6 @@ impl TimerSource {
 }
 
 impl Timers {
-    #[expect(clippy::unnecessary_wraps, reason = "a `TimerSource` can have none")]
-    fn with_callbacks(&self) -> Option<Timers> {
-        Some(self.clone())
-    }
-
     #[inline(always)]
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
         let slack = |after| if self.shared.is_virtual() { Ns::ZERO } else { default_slack(after) };
@@ -207,19 +220,21 @@ impl Timers {
 }
 
 macro_rules! futures {
-    ($type:ident) => {
+    ($type:ident, $timers:expr) => {
         impl $type {
             /// Returns a future that completes when `after` has passed; see
             /// [`future::sleep`](crate::future::sleep).
             pub fn sleep(&self, after: Duration) -> Sleep {
-                self.make(|(timers, now, slack)| Sleep::new(timers, now + after, slack(after)))
+                self.make(|(timers, now, slack)| {
+                    Sleep::new(timers, now + after, slack(Ns::from_duration(after)))
+                })
             }
 
             /// Returns a future that completes at `deadline`, a time on the clock of
             /// [`now`](Self::now).
             pub fn sleep_until(&self, deadline: Instant) -> Sleep {
                 self.make(|(timers, now, slack)| {
-                    Sleep::new(timers, deadline, slack(deadline - now))
+                    Sleep::new(timers, deadline, slack(Ns::from_duration(deadline - now)))
                 })
             }
 
@@ -233,7 +248,7 @@ macro_rules! futures {
             /// period of zero counts as one nanosecond.
             pub fn interval(&self, period: Duration) -> Interval {
                 self.make(|(timers, now, slack)| {
-                    Interval::new(timers, now + period, period, slack(period))
+                    Interval::new(timers, now + period, period, slack(Ns::from_duration(period)))
                 })
             }
 
@@ -257,13 +272,13 @@ macro_rules! futures {
             /// Returns a future that completes when `after` has passed by the clock `base`; see
             /// [`future::clock_sleep`](crate::future::clock_sleep).
             pub fn clock_sleep(&self, base: TimeBase, after: Duration) -> ClockSleep {
-                ClockSleep::new(self.with_callbacks().as_ref(), base, Until::After(after))
+                ClockSleep::new($timers(self).as_ref(), base, Until::After(after))
             }
 
             /// Returns a future that completes at `deadline`, a time on the clock `base`; see
             /// [`future::clock_sleep_until`](crate::future::clock_sleep_until).
             pub fn clock_sleep_until(&self, base: TimeBase, deadline: Instant) -> ClockSleep {
-                ClockSleep::new(self.with_callbacks().as_ref(), base, Until::At(deadline))
+                ClockSleep::new($timers(self).as_ref(), base, Until::At(deadline))
             }
 
             /// Runs `future` with the ambient deadline `at`, a time on the clock of
@@ -275,8 +290,8 @@ macro_rules! futures {
     };
 }
 
-futures!(Timers);
-futures!(TimerSource);
+futures!(Timers, |timers: &Timers| Some(timers.clone()));
+futures!(TimerSource, TimerSource::timers);
 
 impl From<Timers> for TimerSource {
     fn from(timers: Timers) -> TimerSource {

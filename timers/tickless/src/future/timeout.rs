@@ -1,18 +1,23 @@
 //! Futures with a deadline.
 
+use super::source::{call_time, place};
 use super::{CoarseSleep, Sleep};
 use crate::platform::coop;
+use crate::platform::host::WheelLink;
+use crate::timer::entry::Entry;
 use pin_project_lite::pin_project;
 use std::fmt;
+use std::num::NonZero;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
     /// A future that yields another future's output, or [`Elapsed`] if a deadline passes first;
-    /// from [`timeout`](super::timeout) and [`coarse_timeout`](super::coarse_timeout). 96 bytes
-    /// larger than the inner future, or 88 with a [`CoarseSleep`]. The inner future is polled
+    /// from [`timeout`](super::timeout) and [`coarse_timeout`](super::coarse_timeout). 104 bytes
+    /// larger than the inner future, or 96 with a [`CoarseSleep`]. The inner future is polled
     /// before the clock is read, so a future that is ready never elapses.
     ///
     /// Inside a [`deadline_scope`](super::deadline_scope) with an earlier deadline a `Timeout` arms
@@ -21,6 +26,8 @@ pin_project! {
     pub struct Timeout<F, S = Sleep> {
         #[pin]
         pub(super) sleep: S,
+        // In nanoseconds, for which the timeout was made. Its sleep has no timers yet.
+        unplaced: Option<NonZero<u64>>,
         #[pin]
         pub(crate) future: F,
     }
@@ -63,18 +70,62 @@ impl From<Elapsed> for std::io::Error {
 
 impl<F, S> Timeout<F, S> {
     pub(crate) fn new(sleep: S, future: F) -> Self {
-        Timeout { sleep, future }
+        Timeout { sleep, unplaced: None, future }
     }
 }
 
 macro_rules! timeout {
-    ($sleep:ident) => {
+    ($sleep:ident, $link:ident) => {
         impl<F> Timeout<F, $sleep> {
+            /// Makes a timeout that counts from now. Its timers are chosen when its future has to
+            /// wait. Where the program may move the clock, `make` chooses them now.
+            #[inline]
+            pub(crate) fn after(after: Duration, future: F, make: fn(Duration) -> $sleep) -> Self {
+                let unplaced = NonZero::new(Ns::from_duration(after).0);
+                let Some(now) = call_time().filter(|_| unplaced.is_some()) else {
+                    return Timeout::new(make(after), future);
+                };
+                let entry = Entry::new(None, (now + after).to_ns(), Ns::ZERO);
+                Timeout { sleep: $sleep { entry }, unplaced, future }
+            }
+
             /// Sets the deadline to `after` from now, whether later or earlier than before. Inside
             /// a deadline scope, poll the timeout afterwards, to let it arm its timer.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
-                self.project().sleep.reset(after);
+                let mut this = self.project();
+                if let Some(unplaced) = this.unplaced.take() {
+                    place(this.sleep.as_mut().project().entry, Ns(unplaced.get()));
+                }
+                this.sleep.reset(after);
+            }
+        }
+
+        impl<F: Future> Timeout<F, $sleep> {
+            /// Polls the future first. If it is pending, and the timers were not chosen yet, calls
+            /// `place` to choose them.
+            #[cfg_attr(debug_assertions, track_caller)]
+            #[inline]
+            pub(crate) fn poll_with(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                place: impl FnOnce(Pin<&mut Entry<$link>>, Ns),
+            ) -> Poll<Result<F::Output, Elapsed>> {
+                let this = self.project();
+                let before = coop::left();
+                if let Poll::Ready(output) = this.future.poll(cx) {
+                    return Poll::Ready(Ok(output));
+                }
+                let mut entry = this.sleep.project().entry;
+                if let Some(unplaced) = this.unplaced.take() {
+                    place(entry.as_mut(), Ns(unplaced.get()));
+                }
+                let deadline = entry.deadline().into();
+                let mut elapsed = entry.as_mut().poll_in_scope(cx);
+                if elapsed.is_pending() && coop::is_used_up_since(before) && entry.has_fired() {
+                    elapsed = Poll::Ready(None);
+                }
+                elapsed.map(|ambient| Err(Elapsed::new(deadline, ambient)))
             }
         }
 
@@ -83,25 +134,14 @@ macro_rules! timeout {
 
             #[cfg_attr(debug_assertions, track_caller)]
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-                let this = self.project();
-                let before = coop::left();
-                if let Poll::Ready(output) = this.future.poll(cx) {
-                    return Poll::Ready(Ok(output));
-                }
-                let deadline = this.sleep.deadline();
-                let mut entry = this.sleep.project().entry;
-                let mut elapsed = entry.as_mut().poll_in_scope(cx);
-                if elapsed.is_pending() && coop::is_used_up_since(before) && entry.has_fired() {
-                    elapsed = Poll::Ready(None);
-                }
-                elapsed.map(|ambient| Err(Elapsed::new(deadline, ambient)))
+                self.poll_with(cx, place)
             }
         }
     };
 }
 
-timeout!(Sleep);
-timeout!(CoarseSleep);
+timeout!(Sleep, QueueLink);
+timeout!(CoarseSleep, WheelLink);
 
 impl<F, S: fmt::Debug> fmt::Debug for Timeout<F, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -86,6 +86,18 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
+    /// Chooses the timers of an entry that has none and was not polled. Its deadline is right if it
+    /// is on their clock. If the program moves that clock, the deadline is `after` from now.
+    #[inline]
+    pub(crate) fn place(self: Pin<&mut Self>, timers: Option<&Handle>, after: Ns, slack: Ns) {
+        self.set_slack(slack);
+        if let Some(timers) = timers.filter(|timers| !timers.bases.platform().clock.is_real()) {
+            self.set_deadline(timers.now().after(after));
+        }
+        // SAFETY: the timer stays where it is.
+        unsafe { self.get_unchecked_mut() }.shared = timers.map(Handle::handle);
+    }
+
     pub(crate) fn deadline(&self) -> Ns {
         // Relaxed: the driver reads this only after `Lead::close`, whose Acquire orders the reads.
         Ns(self.deadline.load(Ordering::Relaxed))
@@ -131,6 +143,10 @@ impl<L: Family<Host>> Entry<L> {
         if waits == Some(true) {
             self.waits_for_scope.set(true);
             return Poll::Pending;
+        }
+        if waits.is_none() {
+            self.waits_for_scope.set(false);
+            return self.poll(cx).map(|()| None);
         }
         self.poll_in_other_scope(cx)
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub fn pause() {
     assert!(tokio_runtime::entered().is_none(), "time is already frozen");
     tokio::time::pause();
-    tokio_runtime::clock_was_paused();
+    tokio_runtime::checked(); // The timers of the runtime notice the pause now.
 }
 
 /// Lets the clock that [`pause`] has stopped run with real time again.
@@ -39,8 +39,11 @@ pub fn resume() {
 pub async fn advance(duration: Duration) {
     match tokio_runtime::entered() {
         Some(time) => time.advance(duration),
-        // Ends with a yield, during which the runtime fires both kinds of timers.
-        None => return tokio::time::advance(duration).await,
+        None => {
+            tokio_runtime::checked();
+            // Ends with a yield, during which the runtime fires both kinds of timers.
+            return tokio::time::advance(duration).await;
+        }
     }
     // Lets the tasks run that this task has woken.
     tokio::task::yield_now().await;

@@ -7,6 +7,7 @@ use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tickless_core::time::Ns;
 
 pin_project! {
     /// A future that completes when its deadline has passed; from [`sleep`] and [`sleep_until`].
@@ -40,7 +41,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 
 impl Sleep {
     pub(super) fn new(timers: &Current, deadline: time::Instant, duration: Duration) -> Sleep {
-        let slack = timers.slack(duration);
+        let slack = timers.slack(Ns::from_duration(duration));
         Sleep { inner: crate::future::Sleep::new(timers.handle(), deadline, slack) }
     }
 

@@ -3,10 +3,14 @@
 use super::error::Elapsed;
 use super::{Instant, sleep, sleep_until};
 use crate::future;
+use crate::timer::entry::Entry;
+use crate::tokio_runtime::checked;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tickless_core::link::QueueLink;
+use tickless_core::time::Ns;
 
 pin_project! {
     /// A future that yields another one's output, or [`Elapsed`] if a deadline passes first; from
@@ -26,8 +30,8 @@ pin_project! {
 /// `timers().deadline_scope`, the timeout ends then. Tokio's error type does not show that.
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    let future = future.into_future();
-    Timeout { inner: future::Timeout::new(sleep(duration).inner, future) }
+    let inner = |duration| sleep(duration).inner;
+    Timeout { inner: future::Timeout::<_>::after(duration, future.into_future(), inner) }
 }
 
 /// Like [`timeout`], with the time `deadline` instead of a duration.
@@ -60,6 +64,13 @@ impl<T: Future> Future for Timeout<T> {
     type Output = Result<T::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().inner.poll(cx).map_err(|_| Elapsed(()))
+        self.project().inner.poll_with(cx, place).map_err(|_| Elapsed(()))
     }
+}
+
+/// As [`future::timeout`] does, but chooses the timers of the runtime.
+#[inline(never)]
+fn place(entry: Pin<&mut Entry<QueueLink>>, after: Ns) {
+    let timers = checked();
+    entry.place(timers.handle(), after, timers.slack(after));
 }

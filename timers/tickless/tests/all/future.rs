@@ -8,7 +8,7 @@ use std::future::{pending, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tickless::future::{self, CoarseSleep, Sleep, coarse_sleep, interval, sleep, timeout};
 use tickless::periodic::Missed;
@@ -108,6 +108,32 @@ fn a_timeout_polls_its_future_first() {
     let Poll::Ready(Err(elapsed)) = poll(never.as_mut(), &waker) else { panic!("it has elapsed") };
     assert_eq!(elapsed.deadline, deadline);
     assert_eq!(std::io::Error::from(elapsed).kind(), std::io::ErrorKind::TimedOut);
+}
+
+/// Goal: W1 (never early) and no later than promised: neither the time before the first poll nor
+/// the work in it moves a deadline, and a future that is ready makes no timers.
+#[test]
+fn timeouts_count_from_their_call() {
+    let work = || async {
+        std::thread::sleep(5 * MS);
+        pending::<()>().await;
+    };
+    let before = future::now() + 3 * MS;
+    let [one, other] = [timeout(3 * MS, work()), timeout(3 * MS, work())];
+    let coarse = future::coarse_timeout(3 * MS, work());
+    let reset = timeout(HOUR, ready(()));
+    let after = future::now() + 3 * MS;
+    std::thread::sleep(5 * MS);
+    let ended = [one, other].map(|made| pollster::block_on(made).unwrap_err());
+    for elapsed in ended.into_iter().chain([pollster::block_on(coarse).unwrap_err()]) {
+        assert!((before..=after).contains(&elapsed.deadline), "{elapsed:?}");
+        assert!(!elapsed.is_ambient && future::now() >= elapsed.deadline);
+    }
+    let mut reset = pin!(reset);
+    reset.as_mut().reset(MS);
+    assert_eq!(poll(reset, Waker::noop()), Poll::Ready(Ok(())));
+    assert_eq!(pollster::block_on(timeout(Duration::MAX, ready(1))), Ok(1));
+    assert!(pollster::block_on(timeout(Duration::ZERO, pending::<()>())).is_err());
 }
 
 #[test]

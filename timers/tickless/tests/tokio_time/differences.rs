@@ -27,6 +27,13 @@ pub fn sleeps_without_a_driver() -> String {
     runtime.block_on(async { message(|| drop(time::sleep(ms(1)))) })
 }
 
+/// Whether a timeout can be made in a runtime that enables nothing.
+pub fn timeouts_without_a_driver() -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let make = || drop(time::timeout(ms(1), std::future::pending::<()>()));
+    runtime.block_on(async { catch_unwind(make).is_ok() })
+}
+
 pub fn sleeps_outside_of_a_runtime() -> bool {
     catch_unwind(|| drop(time::sleep(ms(1)))).is_ok()
 }

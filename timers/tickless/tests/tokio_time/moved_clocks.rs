@@ -171,14 +171,23 @@ fn limiters_of_another_clock_refuse_the_caller() {
     real.1.try_acquire(&1, 1).unwrap();
 }
 
+/// Runs a test of this file in a process for each task. Returns the task in such a process.
+fn alone(test: &str, tasks: &[&str]) -> Option<String> {
+    const ALONE: &str = "TICKLESS_TEST_ALONE";
+    std::env::var(ALONE).ok().or_else(|| {
+        for task in tasks {
+            let mut child = child_test(&format!("moved_clocks::{test}"), ALONE, task);
+            assert!(child.status().unwrap().success(), "{task}");
+        }
+        None
+    })
+}
+
 /// Nothing of the library has noticed the paused clock yet when the limiter is asked. Method: a
 /// process of its own, in which no other test has.
 #[test]
 fn a_limiter_refuses_its_first_caller_on_a_paused_clock() {
-    const ALONE: &str = "TICKLESS_TEST_ALONE";
-    if std::env::var_os(ALONE).is_none() {
-        let name = "moved_clocks::a_limiter_refuses_its_first_caller_on_a_paused_clock";
-        assert!(child_test(name, ALONE, "").status().unwrap().success());
+    if alone("a_limiter_refuses_its_first_caller_on_a_paused_clock", &[""]).is_none() {
         return;
     }
     let limiter = Timers::process().unwrap().limiter(1, HOUR).start().unwrap();
@@ -188,6 +197,33 @@ fn a_limiter_refuses_its_first_caller_on_a_paused_clock() {
     paused(async {
         tokio::time::advance(2 * HOUR).await;
         assert_eq!(limiter.try_acquire(1), Err(AcquireError::OtherClock));
+    });
+}
+
+/// Nothing of the library has noticed the paused clock yet when a timeout has to wait there.
+/// Method: as above, a process for each kind of timeout.
+#[test]
+fn a_first_timeout_follows_a_paused_clock() {
+    let kinds = ["precise", "coarse", "tokio"];
+    let Some(kind) = alone("a_first_timeout_follows_a_paused_clock", &kinds) else { return };
+    assert!(crate::ours::differences::timeouts_without_a_driver());
+    paused(async {
+        let begin = tokio::time::Instant::now();
+        let (one, two) = (future::timeout(HOUR, pending::<()>()), timeout(HOUR, pending::<()>()));
+        let coarse = future::coarse_timeout(HOUR, pending::<()>());
+        // Tokio's own function: the call is not seen here. The timeout counts from its first poll.
+        tokio::time::advance(HOUR / 2).await;
+        let ended = match kind.as_str() {
+            "precise" => one.await.is_err(),
+            "coarse" => coarse.await.is_err(),
+            _ => two.await.is_err(),
+        };
+        assert!(ended);
+        assert_eq!(begin.elapsed(), HOUR + HOUR / 2);
+        let made = timeout(HOUR, pending::<()>());
+        tokio::time::advance(HOUR / 2).await;
+        assert!(made.await.is_err());
+        assert_eq!(begin.elapsed(), 2 * HOUR + HOUR / 2, "it counts from the call");
     });
 }
 
