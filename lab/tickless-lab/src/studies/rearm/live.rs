@@ -7,8 +7,8 @@
 //! when it is removed. The difference in time depends on the cost of a device write. For our driver
 //! thread, a write is a system call that wakes the thread.
 
-use super::ping_pong::{Guard, Plan, Taken};
-use super::{STUDY, plot_writes};
+use super::ping_pong::{By, Guard, Plan, Taken};
+use super::{STUDY, kernel, plot_writes};
 use crate::error::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
@@ -37,10 +37,10 @@ struct Variant {
 impl Variant {
     /// Returns the expected device writes per round trip; `None` without a guard.
     fn writes(&self, trips: u32) -> Option<Band> {
-        self.guard.map(|guard| match guard.policy {
+        self.guard.map(|guard| match guard.by {
             // The limit is not zero: a driver of a busy machine perhaps checks the first deadline
             // only during the measurement, and this check also writes to the device.
-            Policy::Lazy => Band::at_most((2.0 / f64::from(trips)).max(0.001)),
+            By::Library(Policy::Lazy) => Band::at_most((2.0 / f64::from(trips)).max(0.001)),
             _ => Band::at_least(2.0),
         })
     }
@@ -71,6 +71,14 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     }
     let find = |id: &str| Some(&taken[variants.iter().position(|variant| variant.id == id)?][..]);
     ["", "two_cpus."].iter().for_each(|prefix| gaps(&mut study, prefix, &find));
+    let plan = Plan { guard: None, trips, cpus: variants[0].cpus };
+    let linux = match kernel::writes(plan, GUARD) {
+        Ok((cell, how)) => {
+            study.cells.push(cell);
+            how
+        }
+        Err(why) => format!("no row for Linux 7.1 or later beside these policies: {why}"),
+    };
     plot_writes(&mut study);
     let [spurious, when] = density(&mut study, request, progress, variants[0].cpus)?;
     let gap = "two_cpus.gap.eager_over_lazy";
@@ -82,6 +90,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             ("ahead", GUARD.as_secs().to_string()),
             ("spurious", spurious),
             ("when", when),
+            ("linux", linux),
             // With one CPU there is no such figure. Answers that name it then show "-".
             (gap, study.figure(gap)),
         ],
@@ -102,7 +111,7 @@ fn variants() -> Vec<Variant> {
     let of_place = |(prefix, cpus)| {
         POLICIES.map(|(name, policy)| Variant {
             id: format!("{prefix}{name}"),
-            guard: policy.map(|policy| Guard { policy, after: GUARD }),
+            guard: policy.map(|policy| Guard { by: By::Library(policy), after: GUARD }),
             cpus,
         })
     };
@@ -168,7 +177,7 @@ fn density(
     let variants = guards_us.len() * COMPARED.len();
     let taken = interleave("nearer guards", variants, turns, progress, |way| {
         let after = Duration::from_micros(guards_us[way / 2]);
-        let guard = Some(Guard { policy: COMPARED[way % 2], after });
+        let guard = Some(Guard { by: By::Library(COMPARED[way % 2]), after });
         Plan { guard, trips, cpus }.play()
     })?;
     let mut dearer = Vec::new();

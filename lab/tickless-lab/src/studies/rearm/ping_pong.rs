@@ -7,6 +7,9 @@
 
 use crate::error::LabError;
 use crate::measure::{self, Usage, joined, stay_on, stay_within};
+use rustix::fd::OwnedFd;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{timerfd_create, timerfd_settime};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +28,23 @@ pub struct Plan {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guard {
-    pub policy: Policy,
+    pub by: By,
     pub after: Duration,
+}
+
+/// Whose timers the guards are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    Library(Policy),
+    /// Timerfds of this machine's kernel.
+    Kernel,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Taken {
     pub trips: u32,
+    /// How many round trips came before those that were measured.
+    pub warmed: u32,
     pub usage: Usage,
     pub device: DeviceCounts,
     pub wake_calls: u64,
@@ -42,7 +55,12 @@ pub struct Taken {
 struct Player {
     from: PipeReader,
     to: PipeWriter,
-    guard: Option<(HrTimer, Duration)>,
+    guard: Option<Armed>,
+}
+
+enum Armed {
+    Library(HrTimer, Duration),
+    Kernel(OwnedFd, Duration),
 }
 
 impl Plan {
@@ -62,20 +80,25 @@ impl Plan {
     fn play_here(&self) -> Result<Taken, LabError> {
         let fired = Arc::new(AtomicU64::new(0));
         let timers = match self.guard {
-            Some(guard) => Some(Timers::builder().policy(guard.policy).start()?),
-            None => None,
+            Some(Guard { by: By::Library(policy), .. }) => {
+                Some(Timers::builder().policy(policy).start()?)
+            }
+            _ => None,
         };
-        let guard = || {
-            let (timers, guard) = (timers.as_ref()?, self.guard?);
+        let guard = || -> Result<Option<Armed>, LabError> {
+            let Some(guard) = self.guard else { return Ok(None) };
             let fired = Arc::clone(&fired);
             let count = move |_: &mut tickless::Fired<'_>| {
                 fired.fetch_add(1, Ordering::Relaxed);
             };
-            Some((timers.hrtimer(count), guard.after))
+            Ok(Some(match &timers {
+                Some(timers) => Armed::Library(timers.hrtimer(count), guard.after),
+                None => Armed::Kernel(timerfd()?, guard.after),
+            }))
         };
         let (there, back) = (pipe()?, pipe()?);
-        let ping = Player { from: back.0, to: there.1, guard: guard() };
-        let pong = Player { from: there.0, to: back.1, guard: guard() };
+        let ping = Player { from: back.0, to: there.1, guard: guard()? };
+        let pong = Player { from: there.0, to: back.1, guard: guard()? };
         let [ping_cpu, pong_cpu] = self.cpus;
         let mut taken = thread::scope(|scope| {
             let pong = scope.spawn(move || {
@@ -107,8 +130,10 @@ fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken,
     // measurement begins after a stretch without a write. An eager guard has no such stretch.
     const STRETCH: u32 = 100;
     let writes = || timers.map(|timers| device(&timers.stats()).writes);
+    let mut warmed = 0;
     for _ in 0..20 {
         let before = writes();
+        warmed += STRETCH;
         for _ in 0..STRETCH {
             ping.round_trip()?;
         }
@@ -119,7 +144,7 @@ fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken,
     let before = timers.map(Timers::stats);
     let (done, usage) = measure::timed(|| (0..trips).try_for_each(|_| ping.round_trip()));
     done?;
-    let mut taken = Taken { trips, usage, ..Taken::default() };
+    let mut taken = Taken { trips, warmed, usage, ..Taken::default() };
     if let (Some(timers), Some(before)) = (timers, before) {
         let after = timers.stats();
         taken.device = device(&after).since(device(&before));
@@ -150,17 +175,55 @@ impl Player {
 
     /// Arms the guard, waits for a byte and cancels the guard. Returns whether a byte has arrived.
     fn wait(&mut self) -> Result<bool, LabError> {
-        if let Some((guard, after)) = &self.guard {
-            // Arming fails only after a shut-down, and there is none.
-            let _ = guard.start(*after);
+        if let Some(guard) = &self.guard {
+            guard.arm()?;
         }
         let read = self.from.read(&mut [0]).map_err(LabError::system(PIPE))?;
-        if let Some((guard, _)) = &self.guard {
-            guard.cancel();
+        if let Some(guard) = &self.guard {
+            guard.disarm()?;
         }
         Ok(read > 0)
     }
 }
+
+impl Armed {
+    fn arm(&self) -> Result<(), LabError> {
+        match self {
+            // Arming fails only after a shut-down, and there is none.
+            Armed::Library(timer, after) => {
+                let _ = timer.start(*after);
+                Ok(())
+            }
+            Armed::Kernel(timer, after) => set(timer, *after),
+        }
+    }
+
+    fn disarm(&self) -> Result<(), LabError> {
+        match self {
+            Armed::Library(timer, _) => {
+                timer.cancel();
+                Ok(())
+            }
+            Armed::Kernel(timer, _) => set(timer, Duration::ZERO),
+        }
+    }
+}
+
+/// Arms a timerfd; disarms it with a time of zero.
+fn set(timer: &OwnedFd, after: Duration) -> Result<(), LabError> {
+    let seconds = after.as_secs().cast_signed();
+    let it_value = Timespec { tv_sec: seconds, tv_nsec: after.subsec_nanos().into() };
+    let once = Itimerspec { it_interval: Timespec::default(), it_value };
+    let set = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once);
+    set.map(drop).map_err(LabError::system(TIMERFD))
+}
+
+fn timerfd() -> Result<OwnedFd, LabError> {
+    timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+        .map_err(LabError::system(TIMERFD))
+}
+
+const TIMERFD: &str = "a timerfd failed; raise the limit on open files (ulimit -n)";
 
 const PIPE: &str = "a pipe between two threads failed; raise the limit on open files (ulimit -n)";
 
@@ -188,7 +251,7 @@ mod tests {
 
     fn play(policy: Policy) -> Taken {
         let cpus = measure::cpus();
-        let guard = Some(Guard { policy, after: Duration::from_secs(60) });
+        let guard = Some(Guard { by: By::Library(policy), after: Duration::from_secs(60) });
         Plan { guard, trips: 300, cpus: [cpus[0], *cpus.last().unwrap()] }.play().unwrap()
     }
 
@@ -209,7 +272,7 @@ mod tests {
     #[test]
     fn a_guard_that_is_too_short_fires() {
         let cpus = measure::cpus();
-        let guard = Some(Guard { policy: Policy::Lazy, after: Duration::ZERO });
+        let guard = Some(Guard { by: By::Library(Policy::Lazy), after: Duration::ZERO });
         let taken = Plan { guard, trips: 100, cpus: [cpus[0]; 2] }.play().unwrap();
         assert!(taken.fired > 0, "{taken:?}");
     }
