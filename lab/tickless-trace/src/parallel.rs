@@ -20,10 +20,15 @@ pub(crate) fn in_parallel<T: Send, All: FromIterator<T>>(
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
         let mut results = some();
         for other in others {
-            results.extend(other.join().unwrap_or_else(|cause| panic::resume_unwind(cause)));
+            results.extend(joined(other));
         }
         results
     });
     results.sort_unstable_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Waits for a thread, and returns its result. A panic in it continues in the caller.
+pub(crate) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause))
 }

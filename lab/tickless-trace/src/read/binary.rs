@@ -188,7 +188,6 @@ impl Reader {
         let event = match event {
             Ok(event) => event,
             Err(cause) => {
-                *self.unread.entry(kind).or_default() += 1;
                 self.skip(cause);
                 return None;
             }

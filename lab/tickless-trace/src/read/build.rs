@@ -71,11 +71,6 @@ impl<'a, 'n> Reading<'a, 'n> {
         }
     }
 
-    /// Returns whether a field of this name was printed.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.field(name).is_some()
-    }
-
     /// Reads a field by the kernel's name for it; `None` if it was not recorded, since only some
     /// kernels have it.
     pub(super) fn optional<T: FieldType>(

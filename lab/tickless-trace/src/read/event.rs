@@ -251,6 +251,17 @@ impl Event {
         }
     }
 
+    /// Returns the name of the timer's callback, if this event has it.
+    pub fn function(&mut self) -> Option<&mut NameId> {
+        match self {
+            Event::TimerStart { function, .. }
+            | Event::TimerExpireEntry { function, .. }
+            | Event::HrtimerStart { function, .. }
+            | Event::HrtimerExpireEntry { function, .. } => Some(function),
+            _ => None,
+        }
+    }
+
     /// Returns the timer that this event is of.
     pub fn timer(&self) -> Option<(Family, TimerAddr)> {
         match *self {

@@ -5,7 +5,7 @@ use super::symbols::Symbols;
 use crate::hash::NumberMap;
 use std::collections::HashMap;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NameId(pub(super) u16);
 
 impl NameId {
@@ -43,6 +43,15 @@ impl Names {
 
     pub fn find(&self, name: &str) -> Option<NameId> {
         self.by_name.get(name.as_bytes()).copied()
+    }
+
+    /// Adds the names of another trace, and returns the id here of each of its ids.
+    pub(super) fn add(&mut self, others: &Names) -> Vec<NameId> {
+        let mut names: Vec<(NameId, &[u8])> =
+            others.by_name.iter().map(|(name, id)| (*id, &**name)).collect();
+        names.sort_unstable();
+        let ids = names.into_iter().map(|(_, name)| self.intern(name));
+        std::iter::once(NameId::UNKNOWN).chain(ids).collect()
     }
 
     pub fn tick_functions(&self) -> [Option<NameId>; 2] {

@@ -1,18 +1,18 @@
-//! Opens a trace as lines of text. Gzip and binary files are recognised by their first bytes.
+//! Opens a trace as parts of a text. Gzip and binary files are recognised by their first bytes.
 //!
-//! One buffer holds one line at a time, so a trace of any size needs the memory of its longest
-//! line. If reading fails, the lines before the failure are still returned.
+//! A part has whole lines, so a trace of any size needs the memory of a few parts. If reading
+//! fails, the lines before the failure are still returned.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::problem::Unusable;
+use super::problem::{Cause, Unusable};
 use super::{dat, perf};
 
-/// No event prints a line this long. Longer lines are skipped, so that a file without line ends
-/// does not fill the memory.
-const LINE_LEN_MAX: u64 = 64 * 1024;
+/// No event prints a line this long, its end included. Longer lines are skipped, so that a file
+/// without line ends does not fill the memory.
+const LINE_LEN_MAX: usize = 64 * 1024;
 
 /// A trace: a text, or the whole file of a recording.
 pub(super) enum Input<'a> {
@@ -21,17 +21,25 @@ pub(super) enum Input<'a> {
     Perf(Vec<u8>),
 }
 
-pub(super) enum Line<'a> {
-    Whole(&'a [u8]),
-    /// The last line, if it has no line end: it was perhaps cut off anywhere, so it is not used.
-    Cut,
-    /// More than [`LINE_LEN_MAX`] bytes, which were skipped.
-    TooLong,
+/// Returns the lines of a part of a text, without their ends, or why they cannot be used.
+pub(super) fn lines(mut part: &[u8]) -> impl Iterator<Item = Result<&[u8], Cause>> {
+    std::iter::from_fn(move || {
+        let rest = part;
+        // A slice can be read without an error.
+        let length = part.skip_until(b'\n').ok().filter(|length| *length > 0)?;
+        Some(match rest[..length].strip_suffix(b"\n") {
+            _ if length > LINE_LEN_MAX => Err(Cause::LineTooLong),
+            // It was perhaps cut off anywhere.
+            None => Err(Cause::LastLineCut),
+            Some(line) => Ok(line.strip_suffix(b"\r").unwrap_or(line)),
+        })
+    })
 }
 
 pub(super) struct Lines<'a> {
     reader: Box<dyn BufRead + 'a>,
-    buffer: Vec<u8>,
+    /// The beginning of the next part: what was read behind the last line end.
+    begun: Vec<u8>,
     pub(super) is_gzip: bool,
     pub(super) error: Option<io::Error>,
 }
@@ -46,9 +54,9 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Input<'a>, Unusable>
         Err(error) => return Err(Unusable::Read(error)),
     }
     let is_gzip = head.starts_with(&[0x1f, 0x8b]);
-    let whole = BufReader::with_capacity(LINE_LEN_MAX as usize, Cursor::new(head).chain(input));
+    let whole = BufReader::with_capacity(LINE_LEN_MAX, Cursor::new(head).chain(input));
     let mut reader: Box<dyn BufRead + 'a> = if is_gzip {
-        Box::new(BufReader::with_capacity(LINE_LEN_MAX as usize, MultiGzDecoder::new(whole)))
+        Box::new(BufReader::with_capacity(LINE_LEN_MAX, MultiGzDecoder::new(whole)))
     } else {
         Box::new(whole)
     };
@@ -63,31 +71,29 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Input<'a>, Unusable>
     if let Some((what, with)) = other_format(head) {
         return Err(Unusable::Convert { what, with });
     }
-    Ok(Input::Text(Lines { reader, buffer: Vec::new(), is_gzip, error: None }))
+    Ok(Input::Text(Lines { reader, begun: Vec::new(), is_gzip, error: None }))
 }
 
 impl Lines<'_> {
-    /// Returns the next line without its end. `None` at the end of the text, and after an error.
-    pub(super) fn next(&mut self) -> Option<Line<'_>> {
-        if self.error.is_some() {
-            return None;
+    /// Returns the next lines, of at least `size` bytes if there are as many, with their ends. The
+    /// last line of the text has perhaps none. `None` at the end of the text, and after an error.
+    pub(super) fn next(&mut self, size: usize) -> Option<Vec<u8>> {
+        let mut part = std::mem::take(&mut self.begun);
+        while self.error.is_none() {
+            let from = part.len();
+            part.reserve(size);
+            self.error = self.reader.by_ref().take(size as u64).read_to_end(&mut part).err();
+            if let Some(end) = part[from..].iter().rposition(|&byte| byte == b'\n') {
+                self.begun = part.split_off(from + end + 1);
+                return Some(part);
+            }
+            if part.len() == from {
+                break;
+            }
+            // The rest of a line that is too long is of no use.
+            part.truncate(LINE_LEN_MAX + 1);
         }
-        self.buffer.clear();
-        let mut limited = self.reader.by_ref().take(LINE_LEN_MAX);
-        match limited.read_until(b'\n', &mut self.buffer) {
-            Err(error) => self.error = Some(error),
-            Ok(0) => return None,
-            Ok(_) => {}
-        }
-        if self.buffer.pop_if(|last| *last == b'\n').is_some() {
-            self.buffer.pop_if(|last| *last == b'\r');
-            return Some(Line::Whole(&self.buffer));
-        }
-        if self.buffer.len() as u64 == LINE_LEN_MAX && self.error.is_none() {
-            self.error = self.reader.skip_until(b'\n').err();
-            return Some(Line::TooLong);
-        }
-        (!self.buffer.is_empty()).then_some(Line::Cut)
+        (!part.is_empty()).then_some(part)
     }
 }
 

@@ -206,15 +206,17 @@ impl Problems {
         self.0.iter().filter(|problem| problem.cause.is_damage())
     }
 
-    /// Returns the first message about an unreadable event of this kind.
-    pub(super) fn of_event(&self, kind: EventKind, path: &str) -> String {
+    /// Returns how many events of this kind are unreadable, and the first message about them.
+    pub(super) fn of_event(&self, kind: EventKind, path: &str) -> (u64, String) {
         let is_its = |problem: &&Problem| match problem.cause {
             Cause::MissingField { event, .. } | Cause::UnreadableField { event, .. } => {
                 event == kind
             }
             _ => false,
         };
-        self.0.iter().find(is_its).map(|problem| problem.message(path)).unwrap_or_default()
+        let its = self.0.iter().filter(is_its);
+        let first = its.clone().next().map(|problem| problem.message(path));
+        (its.map(|problem| problem.count).sum(), first.unwrap_or_default())
     }
 
     /// Adds a problem that `count` lines have, of which `line` is the first.

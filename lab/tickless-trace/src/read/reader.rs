@@ -5,32 +5,84 @@ use tickless_core::time::{CpuId, Ns};
 
 use super::build::Reading;
 use super::event::{Event, EventKind};
-use super::fields::{find, printable};
+use super::fields::{fields, find, printable};
 use super::gap::{self, Loss};
 use super::header::{Header, Tool, lossy_cpu, lost_events};
-use super::names::Names;
-use super::open::{Line, Lines};
+use super::names::{NameId, Names};
+use super::open::{self, Lines};
 use super::prefix::{self, Prefix};
 use super::problem::{Cause, Problems, Unusable};
 use super::processes::Processes;
 use super::{Record, Trace, jiffies, monotonic, soundness};
-use std::collections::HashMap;
+use crate::parallel::joined;
+use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::mpsc;
+use std::thread;
 
 /// Begins a trace's line about a CPU on which the kernel recorded nothing of the idle thread.
 pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
-pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, Unusable> {
-    let mut reader = Reader::default();
-    while let Some(line) = lines.next() {
-        reader.line_number += 1;
-        match line {
-            Line::Whole(text) => reader.line(text),
-            Line::Cut => reader.skip(Cause::LastLineCut),
-            Line::TooLong => reader.skip(Cause::LineTooLong),
+/// How many bytes of a text one thread reads at once.
+const PART_LEN: usize = 1 << 20;
+
+pub(super) fn read(path: &str, lines: Lines<'_>) -> Result<Trace, Unusable> {
+    read_parts(path, lines, PART_LEN)
+}
+
+/// Reads a text in parts of at least `size` bytes, each on a thread of its own, which then waits
+/// for the part before it. So the size changes nothing about the result.
+fn read_parts(path: &str, mut lines: Lines<'_>, size: usize) -> Result<Trace, Unusable> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let reader = thread::scope(|scope| {
+        let mut reader = scope.spawn(Reader::default);
+        let mut running = VecDeque::new();
+        while let Some(part) = lines.next(size) {
+            let (runs, ended) = mpsc::channel::<()>();
+            running.push_back(ended);
+            reader = scope.spawn(move || {
+                let _runs = runs;
+                let mut names = Names::default();
+                let read = |line: Result<_, _>| line.map(|line| Parsed::of(line, &mut names));
+                let lines: Vec<_> = open::lines(&part).map(read).collect();
+                let mut reader = joined(reader);
+                let names = reader.names.add(&names);
+                lines.into_iter().for_each(|line| reader.line(line, &names));
+                reader
+            });
+            if running.len() > threads {
+                // An error: the thread has ended.
+                let _ = running.pop_front().map(|first| first.recv());
+            }
         }
-    }
+        joined(reader)
+    });
     reader.finish(path, lines)
+}
+
+/// What a line says without those before it.
+struct Parsed<'a> {
+    text: &'a [u8],
+    is_utf8: bool,
+    /// The error is why the line has no event.
+    prefix: Result<Prefix<'a>, Cause>,
+    /// The event, if it is of a known kind.
+    event: Option<Result<Event, Cause>>,
+}
+
+impl<'a> Parsed<'a> {
+    /// Reads a line. The ids of names are those of `names`.
+    fn of(text: &'a [u8], names: &mut Names) -> Parsed<'a> {
+        let prefix = match text {
+            [b'#', ..] => Err(Cause::NotAnEvent),
+            _ => prefix::split(text),
+        };
+        let event = prefix.as_ref().ok().and_then(|prefix| {
+            let kind = EventKind::from_name(prefix.name)?;
+            Some(Event::read(&mut Reading::new(kind, prefix.text, prefix.cpu, names)))
+        });
+        Parsed { text, is_utf8: std::str::from_utf8(text).is_ok(), prefix, event }
+    }
 }
 
 #[derive(Default)]
@@ -48,8 +100,6 @@ pub(super) struct Reader {
     pub(super) losses: Vec<Loss>,
     /// How many recordings the lines so far have.
     recordings: u32,
-    /// How many events of each kind could not be read.
-    pub(super) unread: HashMap<EventKind, u64>,
     /// The names before tasks, of which trace-cmd prints one for each instance or host.
     sources: HashMap<Box<[u8]>, u64>,
     /// Whether `hrtimer_start` was printed with its mode.
@@ -66,8 +116,14 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, text: &[u8]) {
-        if std::str::from_utf8(text).is_err() {
+    /// Takes the next line. `names` are the ids here of the names in it.
+    fn line(&mut self, line: Result<Parsed<'_>, Cause>, names: &[NameId]) {
+        self.line_number += 1;
+        let Parsed { text, is_utf8, prefix, event } = match line {
+            Ok(parsed) => parsed,
+            Err(cause) => return self.skip(cause),
+        };
+        if !is_utf8 {
             self.note(Cause::NotUtf8);
         }
         if text.starts_with(b"#") {
@@ -79,8 +135,8 @@ impl Reader {
             }
             return self.follow_recordings();
         }
-        match prefix::split(text) {
-            Ok(prefix) => self.event(&prefix),
+        match prefix {
+            Ok(prefix) => self.event(&prefix, event, names),
             Err(cause) => self.no_event(text, cause),
         }
     }
@@ -92,7 +148,12 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, prefix: &Prefix<'_>) {
+    fn event(
+        &mut self,
+        prefix: &Prefix<'_>,
+        event: Option<Result<Event, Cause>>,
+        names: &[NameId],
+    ) {
         // Only perf prints the group of an event.
         if prefix.system.is_some() {
             self.header.names_tool = true;
@@ -104,20 +165,18 @@ impl Reader {
                 None => drop(self.sources.insert(source.into(), 1)),
             }
         }
-        let Some(kind) = EventKind::from_name(prefix.name) else {
-            return self.unknown_event(prefix);
-        };
         let &Prefix { task, cpu, context, time, text, .. } = prefix;
-        let mut reading = Reading::new(kind, text, cpu, &mut self.names);
-        let event = Event::read(&mut reading);
-        self.has_modes |= kind == EventKind::HrtimerStart && reading.has("mode");
-        let event = match event {
-            Ok(event) => event,
-            Err(cause) => {
-                *self.unread.entry(kind).or_default() += 1;
-                return self.skip(cause);
-            }
+        let mut event = match event {
+            Some(Ok(event)) => event,
+            Some(Err(cause)) => return self.skip(cause),
+            None => return self.unknown_event(prefix),
         };
+        if let Some(function) = event.function() {
+            *function = names[function.index()];
+        }
+        self.has_modes |= matches!(event, Event::HrtimerStart { .. })
+            && !self.has_modes
+            && fields(text).any(|(key, _)| key == b"mode");
         match self.tasks.get(&task.pid) {
             Some(known) if known.as_bytes() == task.name => {}
             _ => drop(self.tasks.insert(task.pid, printable(task.name).into())),
@@ -299,11 +358,11 @@ impl Reader {
     /// overlap.
     fn check_readable(&self, path: &str) -> Result<(), Unusable> {
         const FEW: u64 = 8;
-        let counts = if self.unread.is_empty() { Vec::new() } else { count(&self.records) };
-        for (&event, &unread) in &self.unread {
+        let counts = count(&self.records);
+        for &event in EventKind::ALL {
+            let (unread, first) = self.problems.of_event(event, path);
             let read = counts[event as usize] as u64;
             if unread >= FEW && unread > read {
-                let first = self.problems.of_event(event, path);
                 return Err(Unusable::KindUnreadable { event, unread, read, first });
             }
         }
@@ -483,4 +542,56 @@ fn check_possible(records: &[Record], names: &Names, counts: &[usize]) -> Result
         return Err(Unusable::Impossible { cancels, impossible });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::open::Input;
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::fs::File;
+    use std::io::Read;
+
+    /// Returns what a text says if it is read in parts of this size.
+    fn read_text(text: &[u8], size: usize) -> Result<(String, Processes), String> {
+        let Ok(Input::Text(lines)) = open::open(text) else { panic!("no text") };
+        let trace = read_parts("t.txt", lines, size).map_err(|why| why.to_string())?;
+        let tasks: BTreeMap<_, _> = trace.tasks.iter().collect();
+        let names: Vec<_> = trace.names.iter().collect();
+        let lost = (trace.skipped_lines, trace.dropped_events, &trace.gaps);
+        let facts = (&trace.header, trace.cpus, &trace.records, names, tasks, &trace.problems);
+        Ok((format!("{facts:#?} {lost:?}"), trace.processes))
+    }
+
+    #[test]
+    fn the_sizes_of_parts_change_nothing() {
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for name in ["ftrace-recorded", "trace-cmd-recorded", "perf-lost", "kernel-recorded"] {
+            let path = format!("{}/tests/data/{name}.txt.gz", env!("CARGO_MANIFEST_DIR"));
+            let mut text = Vec::new();
+            let file = File::open(path).unwrap();
+            flate2::read::MultiGzDecoder::new(file).read_to_end(&mut text).unwrap();
+            // Each time with more damage.
+            for _ in 0..6 {
+                let whole = read_text(&text, text.len() + 1);
+                for size in [1, 300, 1 + random(text.len())] {
+                    assert!(read_text(&text, size) == whole, "{name} in parts of {size}");
+                }
+                let long = vec![b'x'; (1 << 16) - 2 + random(3)];
+                for other in [&b"# tracer: nop\n"[..], b"CPU:1 [LOST 12 EVENTS]\n", &long] {
+                    let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+                    let place = ends.map(|(end, _)| end + 1).nth(random(300)).unwrap_or(0);
+                    text.splice(place..place, other.iter().copied());
+                }
+                for _ in 0..20 {
+                    let place = random(text.len());
+                    text[place] = random(256) as u8;
+                }
+            }
+        }
+    }
 }

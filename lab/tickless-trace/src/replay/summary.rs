@@ -7,6 +7,7 @@ use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
 use super::ticks::TickResult;
 use super::upgrade::UpgradeResult;
+use crate::parallel::joined;
 use crate::read::{Event, EventKind, Family, Record, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -152,10 +153,6 @@ fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Poli
         let threads: Vec<_> = policies.iter().map(start).collect();
         threads.into_iter().map(joined).collect()
     })
-}
-
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Returns the records in order, and gives their memory back meanwhile.

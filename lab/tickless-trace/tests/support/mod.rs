@@ -36,15 +36,7 @@ pub fn strip(record: &mut Record) -> NameId {
     if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
         *is_deferrable = false;
     }
-    match &mut record.event {
-        Event::TimerStart { function, .. }
-        | Event::HrtimerStart { function, .. }
-        | Event::TimerExpireEntry { function, .. }
-        | Event::HrtimerExpireEntry { function, .. } => {
-            std::mem::replace(function, NameId::UNKNOWN)
-        }
-        _ => NameId::UNKNOWN,
-    }
+    record.event.function().map_or(NameId::UNKNOWN, std::mem::take)
 }
 
 pub fn recorded(name: &str) -> Trace {
