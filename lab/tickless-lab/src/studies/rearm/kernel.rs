@@ -72,13 +72,4 @@ mod tests {
             assert!(why.starts_with(&format!("this kernel is {old}, ")), "{why}");
         }
     }
-
-    /// Goal: guards that are timerfds are armed and removed, and none expires.
-    #[test]
-    fn timerfds_can_be_guards() {
-        let cpu = crate::measure::cpus()[0];
-        let guard = Some(Guard { by: By::Kernel, after: Duration::from_secs(60) });
-        let taken = Plan { guard, trips: 100, cpus: [cpu; 2] }.play().unwrap();
-        assert!(taken.warmed > 0 && taken.usage.switches() >= 100, "{taken:?}");
-    }
 }

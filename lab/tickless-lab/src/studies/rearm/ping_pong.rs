@@ -276,4 +276,15 @@ mod tests {
         let taken = Plan { guard, trips: 100, cpus: [cpus[0]; 2] }.play().unwrap();
         assert!(taken.fired > 0, "{taken:?}");
     }
+
+    #[test]
+    fn a_guard_of_the_kernel_is_armed_and_disarmed() {
+        let guard = Armed::Kernel(timerfd().unwrap(), Duration::from_secs(60));
+        let Armed::Kernel(timer, _) = &guard else { unreachable!() };
+        let left = || rustix::time::timerfd_gettime(timer).unwrap().it_value;
+        guard.arm().unwrap();
+        assert!((50..=60).contains(&left().tv_sec), "{:?}", left());
+        guard.disarm().unwrap();
+        assert_eq!(left(), Timespec::default());
+    }
 }
