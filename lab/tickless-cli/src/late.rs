@@ -70,10 +70,9 @@ impl Command for LateArgs {
         let threshold = Ns::from_duration(self.threshold);
         let late = Late { is_partial, ..explain(&trace, threshold, &selection) };
         if late.threads == 0 && !selection.is_any() {
-            let path = &late.file;
             return Err(Failure::new(format_args!(
-                "{path}: no such process or thread in it. See which there are: ps -eLo \
-                 pid,lwp,comm, or without the options that select threads"
+                "{}: no such process or thread in it. See which there are: ps -eLo pid,lwp,comm",
+                late.file
             )));
         }
         print(&late, self.format)?;
@@ -141,42 +140,37 @@ impl Results for Late {
             .iter()
             .chain(&self.notes)
             .try_for_each(|missing| paragraph(out, "  - ", missing))?;
-        if !self.woken_by.is_empty() {
-            let title = "What ended the sleeps of these threads, timed or not:";
-            write_shares(title, ["share", "time", "sleeps", "woken by"], &self.woken_by, out)?;
-        }
+        let title = "What ended the sleeps of these threads, timed or not:";
+        write_shares(title, ["share", "time", "sleeps", "woken by"], &self.woken_by, out)?;
         if *late + waits.late == 0 {
             return writeln!(out, "\nNothing was late.");
         }
-        if !worst.is_empty() {
-            writeln!(out, "\nThe latest:")?;
-        }
-        for LateSleep { thread, pid, cpu, due_ns, late_ns, hops } in worst {
-            let due = *due_ns as f64 / 1e9;
-            let text = format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {}: ", time(*late_ns));
-            paragraph(out, "  - ", &(text + &in_line(hops)))?;
-        }
-        if !waits.worst.is_empty() {
-            writeln!(out, "\nThe longest waits for a CPU:")?;
-        }
-        for LongWait { thread, pid, ready_ns, waited_ns, is_preempted, hops } in &waits.worst {
-            let (at, waited) = (*ready_ns as f64 / 1e9, time(*waited_ns));
-            let why = if *is_preempted { "lost its CPU" } else { "woken" };
-            let text = format!("{thread}-{pid}, {why} at {at:.6}: {waited}: ");
-            paragraph(out, "  - ", &(text + &in_line(hops)))?;
-        }
-        if !causes.is_empty() {
-            write_causes(causes, out)?;
-        }
-        if waits.causes.is_empty() {
-            return Ok(());
-        }
+        let latest = worst.iter().map(|LateSleep { thread, pid, cpu, due_ns, late_ns, hops }| {
+            let (due, late) = (*due_ns as f64 / 1e9, time(*late_ns));
+            format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {late}: {}", in_line(hops))
+        });
+        write_list("The latest:", latest.collect(), out)?;
+        // The waits that are a part of those sleeps have been shown.
+        let is_part = |wait: &LongWait, it: &LateSleep| {
+            wait.pid == it.pid && (it.due_ns..it.due_ns + it.late_ns).contains(&wait.ready_ns)
+        };
+        let longest = waits.worst.iter().filter(|wait| !worst.iter().any(|it| is_part(wait, it)));
+        let longest =
+            longest.map(|LongWait { thread, pid, ready_ns, waited_ns, is_preempted, hops }| {
+                let (at, waited) = (*ready_ns as f64 / 1e9, time(*waited_ns));
+                let why = if *is_preempted { "lost its CPU" } else { "woken" };
+                format!("{thread}-{pid}, {why} at {at:.6}: {waited}: {}", in_line(hops))
+            });
+        write_list("The longest other waits for a CPU:", longest.collect(), out)?;
+        write_causes(causes, out)?;
         let title = "What all waits for a CPU over the threshold were spent on:";
         write_shares(title, ["share", "time", "waits", "cause"], &waits.causes, out)
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_csv("cause,sleeps,ns,percent", &self.causes, out)
+        let sleeps = self.causes.iter().map(|it| (&it.cause, it.sleeps, it.ns, it.percent, 0));
+        let waits = self.waits.causes.iter().map(|it| (&it.cause, 0, it.ns, it.percent, it.times));
+        write_csv("cause,sleeps,ns,percent,waits", sleeps.chain(waits), out)
     }
 }
 
@@ -192,30 +186,47 @@ pub fn write_hops(hops: &[Hop], out: &mut dyn Write) -> io::Result<()> {
 }
 
 pub fn write_causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()> {
-    let rows = causes.iter().map(|it| Share {
-        cause: it.cause.clone(),
-        times: it.sleeps,
-        ns: it.ns,
-        percent: it.percent,
-    });
+    let share = |it: &CauseShare| {
+        let cause = it.cause.clone();
+        Share { cause, times: it.sleeps, ns: it.ns, percent: it.percent }
+    };
+    let shares: Vec<Share> = causes.iter().map(share).collect();
     let title = "What all lateness over the threshold was spent on:";
-    write_shares(title, ["share", "time", "sleeps", "cause"], &rows.collect::<Vec<_>>(), out)
+    write_shares(title, ["share", "time", "sleeps", "cause"], &shares, out)
 }
 
-/// Writes the largest shares as a table.
+/// Writes a heading and lines; nothing if there are none.
+fn write_list(title: &str, lines: Vec<String>, out: &mut dyn Write) -> io::Result<()> {
+    if !lines.is_empty() {
+        writeln!(out, "\n{title}")?;
+    }
+    lines.iter().try_for_each(|line| paragraph(out, "  - ", line))
+}
+
+/// Writes the largest shares as a table; nothing if there are none.
 fn write_shares(
     title: &str,
     header: [&str; 4],
     shares: &[Share],
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    if shares.is_empty() {
+        return Ok(());
+    }
     writeln!(out, "\n{title}")?;
     let mut table = bare(&header, 0);
     if let Some(cause) = table.column_mut(3) {
         cause.set_cell_alignment(comfy_table::CellAlignment::Left);
     }
     const SHOWN: usize = 15;
-    for Share { cause, times, ns, percent } in shares.iter().take(SHOWN) {
+    let (shown, others) = shares.split_at(shares.len().min(SHOWN));
+    let rest = (!others.is_empty()).then(|| Share {
+        cause: format!("... and {} more: see them with --format json", others.len()),
+        times: others.iter().map(|it| it.times).sum(),
+        ns: others.iter().map(|it| it.ns).sum(),
+        percent: others.iter().map(|it| it.percent).sum(),
+    });
+    for Share { cause, times, ns, percent } in shown.iter().chain(&rest) {
         table.add_row([format!("{percent:.1} %"), time(*ns), times.to_string(), cause.clone()]);
     }
     write_table(&table, out)

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::output::write;
 use tickless_lab::text::time;
-use tickless_trace::quota::{Least, Prediction, RecordedLimit, Request, Setting, predict};
+use tickless_trace::quota::{Least, Prediction, Request, Setting, predict};
 
 /// Predict what another CPU limit would have done to a recorded group of threads
 ///
@@ -70,15 +70,10 @@ pub struct QuotaArgs {
 
 /// Parses a number of CPUs as Kubernetes writes it: `1.5`, or `500m` for thousandths.
 fn cpus(text: &str) -> Result<f64, String> {
-    match text.strip_suffix('m') {
-        Some(thousandths) => positive(thousandths).map(|number| number / 1e3),
-        None => positive(text),
-    }
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let number = text.trim().parse().ok().filter(|cpus: &f64| *cpus > 0.0 && *cpus <= 4_096.0);
-    number.ok_or_else(|| format!("{text:?} is not a number of CPUs; write one such as 1.5"))
+    let (number, unit) = text.strip_suffix('m').map_or((text, 1.0), |number| (number, 1e3));
+    let number = number.trim().parse().ok().filter(|cpus: &f64| *cpus > 0.0 && *cpus <= 4_096.0);
+    let wrong = || format!("{text:?} is not a number of CPUs; write one such as 1.5 or 500m");
+    number.map(|number| number / unit).ok_or_else(wrong)
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -132,7 +127,7 @@ fn cells(setting: &Setting) -> [String; 11] {
     let (stood, delay) = (setting.stood_ns, setting.delay_ns);
     [
         cpus.to_string(),
-        limit(limit_cpus),
+        format!("{limit_cpus:.2}"),
         time(period_us * 1_000),
         time(burst_us * 1_000),
         format!("{throttled_percent:.0} %"),
@@ -145,24 +140,20 @@ fn cells(setting: &Setting) -> [String; 11] {
     ]
 }
 
-fn limit(cpus: f64) -> String {
-    format!("{cpus:.2}")
-}
-
 /// Describes what was recorded: threads, their CPU time, and the limit under which they ran.
 fn summary(prediction: &Prediction) -> String {
     let Prediction { file, threads, pieces, seconds, cpu_seconds, mean_cpus, .. } = prediction;
     let of = prediction.group.as_ref().map(|group| format!(" of {group}")).unwrap_or_default();
-    let RecordedLimit { quota_us, period_us, throttled, periods, .. } = prediction.recorded;
-    let limit = match quota_us.zip(period_us) {
+    let recorded = prediction.recorded;
+    let limit = match recorded.quota_us.zip(recorded.period_us) {
         Some((quota, period)) => {
             format!("a limit of {} in {}", time(quota * 1_000), time(period * 1_000))
         }
         None => "no known limit".to_string(),
     };
-    let counted = match throttled.zip(periods) {
-        Some((throttled, periods)) if quota_us.is_some() => {
-            format!(", throttled in {throttled} of {periods} periods")
+    let counted = match recorded.throttled.zip(recorded.periods).zip(recorded.stood_ns.map(time)) {
+        Some(((throttled, periods), stood)) if recorded.quota_us.is_some() => {
+            format!(", throttled in {throttled} of {periods} periods; CPUs stood still for {stood}")
         }
         _ => String::new(),
     };
@@ -181,8 +172,7 @@ fn verdict(prediction: &Prediction, least: &Least) -> String {
     match limit_cpus.zip(*quota_us) {
         Some((cpus, quota)) => format!(
             "With {with}, the least limit that delays at most {share} % of the work by more than \
-             {late} is {} CPUs: {} in {}.",
-            limit(cpus),
+             {late} is {cpus:.2} CPUs: {} in {}.",
             time(quota * 1_000),
             time(period_us * 1_000)
         ),

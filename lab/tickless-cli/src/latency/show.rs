@@ -87,9 +87,7 @@ fn explained(sleeper: &str, broken: &Broken, out: &mut dyn Write) -> io::Result<
         Some(hops) => write_hops(hops, out)?,
         None => paragraph(out, "  - ", "the trace does not have the end of this sleep")?,
     }
-    if !broken.causes.is_empty() {
-        write_causes(&broken.causes, out)?;
-    }
+    write_causes(&broken.causes, out)?;
     let file = &broken.file;
     paragraph(out, "", &format!("The trace of what came before: tickless late {file}"))
 }

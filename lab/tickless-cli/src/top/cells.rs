@@ -73,9 +73,10 @@ fn period(Period { period_ns, timers, meeting, .. }: &Period) -> String {
 /// Describes whose timers expire together with those of a row's most frequent period.
 pub(super) fn collision(row: &TableRow) -> Option<String> {
     let first = row.periods.first().filter(|period| period.meeting > 0)?;
-    let with: Vec<&str> = first.with.iter().map(String::as_str).collect();
     let (process, pid) = (&row.process, row.pid);
     let who = if pid > 0 { format!("{process} ({pid})") } else { process.clone() };
+    let named = |it: &String| if *it == who { "another of its own".into() } else { it.clone() };
+    let with: Vec<String> = first.with.iter().map(named).collect();
     Some(format!("{who} every {}: with {}", time(first.period_ns), with.join(", ")))
 }
 
