@@ -273,8 +273,9 @@ mod tests {
     fn a_guard_that_is_too_short_fires() {
         let cpus = measure::cpus();
         let guard = Some(Guard { by: By::Library(Policy::Lazy), after: Duration::ZERO });
-        let taken = Plan { guard, trips: 100, cpus: [cpus[0]; 2] }.play().unwrap();
-        assert!(taken.fired > 0, "{taken:?}");
+        let plan = Plan { guard, trips: 100, cpus: [cpus[0]; 2] };
+        // On a busy machine a run can be over before the driver has had a CPU.
+        assert!((0..100).any(|_| plan.play().unwrap().fired > 0));
     }
 
     #[test]
