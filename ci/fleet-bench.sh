@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures the costs of campaigns, projections and Python in turn, and prints a table with
+# Measures the costs of sweeps, projections and Python in turn, and prints a table with
 # medians and spread. Needs an idle machine of 2 CPUs.
 # Usage: ci/fleet-bench.sh [TURNS [PART...]]   5 turns and all parts by default; the parts are
-# sweeps, replays, projections and memory
+# sweeps, replays and projections
 . "$(dirname "$0")/lib.sh"
 
 PYTHON_PROFILE=release

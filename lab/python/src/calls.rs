@@ -1,4 +1,4 @@
-//! Simulate, replay, project, sweep, read a trace, report.
+//! Simulate, replay, project, read a trace, report.
 
 use crate::errors::{error, named};
 use crate::machine::Machine;
@@ -8,18 +8,14 @@ use pyo3::prelude::*;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use tickless_fleet::campaign::{Cell, Kind, Plan as Campaign, VERSION};
-use tickless_fleet::clock::Clock;
-use tickless_fleet::perform::{replayed, simulate_on};
-use tickless_fleet::project::{Request, project as project_onto};
-use tickless_fleet::row::{Figure, Outcome, Row};
-use tickless_fleet::sweep::rows as rows_of_all;
+use tickless_fleet::project::{Clock, Request, project as project_onto};
+use tickless_fleet::row::{Figure, Row};
+use tickless_fleet::simulate::Cell;
 use tickless_lab::effort::Effort;
 use tickless_lab::progress::Progress;
 use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, make, page};
 use tickless_lab::studies::{STUDIES, World};
-use tickless_machine::spec::Spec;
 use tickless_trace::Trace;
 use tickless_trace::read::{Event, NameId, TimerAddr};
 use tickless_trace::replay::streams::Streams;
@@ -44,31 +40,20 @@ pub fn simulate(
 ) -> PyResult<Table> {
     let spec = machine.spec;
     let cell = Cell {
-        study: Some(named("study", "study", study)?),
+        study: named("study", "study", study)?,
+        cpus: cpus.unwrap_or_else(|| spec.costs().topology.cpus()),
         policy: policy.map(|policy| named("policy", "policy", policy)).transpose()?,
         hz,
+        seed,
         length,
-        ..on(Kind::Simulate, &spec, cpus.unwrap_or_else(|| spec.costs().topology.cpus()), seed)
     };
     let rows = run(py, progress, move |steps, _| {
         steps.begin("simulating", 1);
-        let figures = simulate_on(&spec, &cell)?;
+        let figures = cell.simulate(&spec)?;
         steps.step();
-        Ok::<_, String>(rows(&cell, figures))
+        Ok::<_, String>(cell.labels(&spec).rows(Ok(figures)))
     })?;
     Table::of_rows(&rows)
-}
-
-/// A cell on this machine.
-fn on(kind: Kind, spec: &Spec, cpus: u16, seed: u64) -> Cell {
-    Cell {
-        kind,
-        machine: Some(spec.name.clone()),
-        machine_hash: Some(format!("{:016x}", spec.fingerprint())),
-        cpus: Some(cpus),
-        seed: Some(seed),
-        ..Cell::default()
-    }
 }
 
 /// Parses the names of policies; the usual three by default.
@@ -112,20 +97,12 @@ pub fn replay(
 fn replay_one(path: &Path, policies: &[ReplayPolicy], inference: bool) -> Result<Vec<Row>, String> {
     let trace = Trace::read(path).map_err(|error| error.to_string())?;
     let inferred = if inference { Inference::On } else { Inference::Off };
-    let figures = replayed(&summarise(trace, policies, inferred));
-    let cell = Cell {
-        kind: Kind::Replay,
-        trace: Some(path.display().to_string()),
-        bytes: Some(bytes(path)),
-        policies: policies.to_vec(),
-        inference: Some(inference),
-        ..Cell::default()
-    };
-    Ok(rows(&cell, figures))
+    let figures = Figure::of_replay(&summarise(trace, policies, inferred));
+    Ok(of_trace(path, Row::of_version()).rows(Ok(figures)))
 }
 
-fn bytes(path: &Path) -> u64 {
-    path.metadata().map_or(0, |facts| facts.len())
+fn of_trace(path: &Path, row: Row) -> Row {
+    Row { trace: Some(path.display().to_string()), ..row }
 }
 
 #[pyfunction]
@@ -160,39 +137,15 @@ pub fn project(
         for request in requests.take_while(|_| !stop.load(Ordering::Relaxed)) {
             let point = project_onto(&streams, &spec, &request);
             let point = point.map_err(|error| error.to_string())?;
-            let cell = Cell {
-                trace: Some(path.display().to_string()),
-                bytes: Some(bytes(&path)),
-                clock: Some(clock),
-                policy: Some(request.policy),
-                ..on(Kind::Project, &spec, point.cpus, seed)
+            let row = Row {
+                clock: Some(clock.name().to_string()),
+                policy: Some(request.policy.name().to_string()),
+                ..of_trace(&path, Row::on(&spec, point.cpus, seed))
             };
-            all.extend(rows(&cell, point.figures()));
+            all.extend(row.rows(Ok(point.figures())));
             steps.step();
         }
         Ok::<_, String>(all)
-    })?;
-    Table::of_rows(&rows)
-}
-
-fn rows(cell: &Cell, figures: Vec<Figure>) -> Vec<Row> {
-    let outcome = Outcome { key: cell.key(VERSION), figures, error: None };
-    outcome.rows(cell, VERSION).collect()
-}
-
-#[pyfunction]
-#[pyo3(signature = (spec, *, threads = None, progress = None))]
-pub fn sweep(
-    py: Python<'_>,
-    spec: PathBuf,
-    threads: Option<usize>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Table> {
-    let campaign = Campaign::read(&spec).map_err(error)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
-    let pool = pool.map_err(error)?;
-    let rows = run(py, progress, move |steps, stop| {
-        Ok::<_, String>(rows_of_all(&campaign, &pool, stop, steps))
     })?;
     Table::of_rows(&rows)
 }

@@ -16,7 +16,7 @@ mod _native {
 
     #[pymodule_export]
     use crate::{
-        calls::{project, read_trace, replay, report, simulate, sweep},
+        calls::{project, read_trace, replay, report, simulate},
         errors::TicklessError,
         fleet::{Fleet, fleet},
         machine::{Machine, machine_names},

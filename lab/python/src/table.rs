@@ -137,9 +137,7 @@ impl Table {
         let whole = |of: fn(&Row) -> Option<i64>| whole(rows.iter().map(of));
         let number = |of: fn(&Row) -> Option<f64>| number(rows.iter().map(of));
         Table::of(vec![
-            ("key", text(|row| Some(&row.key))),
             ("version", text(|row| Some(&row.version))),
-            ("kind", text(|row| Some(&row.kind))),
             ("study", text(|row| row.study.as_deref())),
             ("machine", text(|row| row.machine.as_deref())),
             ("machine_hash", text(|row| row.machine_hash.as_deref())),

@@ -1,13 +1,11 @@
-"""What campaigns, projections and Python cost beside each other; run by ci/fleet-bench.sh."""
+"""What sweeps, projections and Python cost beside each other; run by ci/fleet-bench.sh."""
 
 from __future__ import annotations
 
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 
@@ -15,17 +13,13 @@ import tickless
 
 program, turns = sys.argv[1], int(sys.argv[3])
 trace = str(pathlib.Path(sys.argv[2]) / "nginx.txt.gz")
-place = pathlib.Path(tempfile.mkdtemp())
 
 
-def campaign(cells: int, rounds: int) -> pathlib.Path:
-    """A campaign of so many cells."""
-    spec = place / f"{cells}-{rounds}.toml"
-    spec.write_text(
-        f"[simulate]\nstudies = ['rearm']\nmachines = ['x5675-2s']\npolicies = ['lazy']\n"
-        f"seeds = '0-{cells - 1}'\nrounds = {rounds}\n"
-    )
-    return spec
+def sweep(cells: int, rounds: int, threads: int) -> None:
+    """So many cells, by the command."""
+    arguments = f"--machine x5675-2s --policy lazy --seeds 0-{cells - 1} --length {rounds}"
+    command = [program, "sweep", "rearm", *arguments.split(), "--threads", str(threads)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def took(work: Callable[[], object]) -> float:
@@ -52,9 +46,8 @@ def rounds_for(seconds: float) -> int:
 
 
 def sweeps() -> None:
-    """A campaign beside the same cells by hand, and two threads beside one."""
+    """A sweep beside the same cells by hand, and two threads beside one."""
     hundred, fifty = rounds_for(0.1), rounds_for(0.05)
-    spec = campaign(50, hundred)
     ratios = []
     for _ in range(turns):
         by_hand = took(
@@ -63,14 +56,12 @@ def sweeps() -> None:
                 for seed in range(50)
             ]
         )
-        swept = took(lambda: tickless.sweep(spec, threads=1))
-        ratios.append(100 * (swept / by_hand - 1))
+        ratios.append(100 * (took(lambda: sweep(50, hundred, 1)) / by_hand - 1))
     show("overhead of a sweep, cells of 100 ms", "<= 3 %", ratios, "%")
 
-    spec = campaign(1_000, fifty)
     ratios = []
     for _ in range(turns):
-        one, two = (took(lambda: tickless.sweep(spec, threads=count)) for count in (1, 2))
+        one, two = (took(lambda: sweep(1_000, fifty, threads)) for threads in (1, 2))
         ratios.append(one / two)
     show("cells of 50 ms, two threads beside one (1,000 cells)", ">= 1.8x", ratios, "x")
 
@@ -98,18 +89,7 @@ def projections() -> None:
     show("project: nginx onto 480 CPUs, for 1 s of trace", "<= 60 s", seconds, "s")
 
 
-def memory() -> None:
-    """What many rows take."""
-    spec = campaign(2_000, 10)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    rows = tickless.sweep(spec)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert len(rows) == 10_000
-    show("memory of 10,000 rows, the interpreter included", "<= 200 MB", [after / 1024], "MB")
-    show("of these, beside the interpreter", "", [(after - before) / 1024], "MB")
-
-
 print("| | goal | measured: median (least to greatest) |\n|---|---|---|")
-parts = {part.__name__: part for part in (sweeps, replays, projections, memory)}
+parts = {part.__name__: part for part in (sweeps, replays, projections)}
 for name in sys.argv[4:] or parts:
     parts[name]()

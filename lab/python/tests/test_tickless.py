@@ -22,14 +22,6 @@ import pytest
 import tickless
 
 TRACES = pathlib.Path(os.environ.get("TICKLESS_TRACES", "../../traces"))
-CAMPAIGN = """
-[simulate]
-studies = ["rearm"]
-machines = ["x5675-2s"]
-policies = ["eager", "lazy"]
-seeds = "0-9"
-rounds = 50
-"""
 
 
 def test_the_module_has_only_its_own_names() -> None:
@@ -56,7 +48,7 @@ def test_polars_pyarrow_pandas_and_duckdb_read_a_table() -> None:
     found = duckdb.sql("select count(*) from arrow where figure = 'early' and value = 0")
     assert found is not None and found.fetchall() == [(2,)]
     assert arrow.num_rows == len(rows)
-    assert rows.to_dicts()[0]["kind"] == "replay"
+    assert rows.to_dicts()[0]["trace"].endswith("nginx.txt.gz")
 
 
 def test_machines_can_be_changed_and_saved(tmp_path: pathlib.Path) -> None:
@@ -93,10 +85,6 @@ def test_an_error_has_its_file_line_and_cause(tmp_path: pathlib.Path) -> None:
         tickless.replay(TRACES / "idle.txt.gz", ["lazier"])
     with pytest.raises(tickless.TicklessError, match="study: there is no study rearming.*phase"):
         tickless.simulate("rearming", "host")
-    wrong.write_text("[simulate]\nstudies = []\nmachine = ['host']\n")
-    with pytest.raises(tickless.TicklessError) as caught:
-        tickless.sweep(wrong)
-    assert caught.value.line == 3 and "machine" in caught.value.cause
 
 
 def test_rows_are_labelled_with_what_ran() -> None:
@@ -155,10 +143,11 @@ def test_tables_and_machines_are_iterated_copied_and_pickled() -> None:
     assert list(machine) == machine.keys()
     assert dict(machine)["event.program_ns"] == 1234.5
     assert "event.program_ns" in machine and "event" not in machine
-    key = tickless.simulate("rearm", machine, policy="lazy", length=50)["key"]
+    rows = tickless.simulate("rearm", machine, policy="lazy", length=50).to_dicts()
     for twin in [copy.copy(machine), copy.deepcopy(machine), pickle.loads(pickle.dumps(machine))]:
         assert twin.to_toml() == machine.to_toml()
-        assert tickless.simulate("rearm", twin, policy="lazy", length=50)["key"] == key
+        again = tickless.simulate("rearm", twin, policy="lazy", length=50)
+        assert again.to_dicts() == rows
         twin["event.program_ns"] = 1
         assert machine["event.program_ns"] == 1234.5
 
@@ -183,41 +172,29 @@ def test_commands_return_their_documents(tmp_path: pathlib.Path) -> None:
         tickless.late(TRACES / "bursts.txt.gz", threshold="soon")
 
 
-def test_a_campaign_has_the_rows_of_the_command_and_of_a_call_for_each_cell(
-    tmp_path: pathlib.Path,
-) -> None:
-    spec = tmp_path / "campaign.toml"
-    spec.write_text(CAMPAIGN)
-    told: list[tuple[int, int]] = []
-    rows = tickless.sweep(spec, progress=lambda done, of: told.append((done, of)))
-    assert len(rows) == 20 * 5 and not any(rows["error"]) and told[-1] == (20, 20)
+def test_a_sweep_has_the_rows_of_a_call_for_each_cell() -> None:
     by_hand = [
         tickless.simulate("rearm", "x5675-2s", policy=policy, seed=seed, length=50).to_dicts()
         for policy in ["eager", "lazy"]
         for seed in range(10)
     ]
-    # A campaign names the machine as its file does, and the key depends on that name.
-    labels = {"key": "", "machine": ""}
-    for row, same in zip(rows, sum(by_hand, []), strict=True):
-        assert row | labels == same | labels
-    command = pathlib.Path(sys.executable).with_name("tickless")
-    run = [str(command), "sweep", str(spec), "-o", str(tmp_path / "all.csv")]
-    subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
-    table = pyarrow.csv.read_csv(tmp_path / "all.csv")
-    assert table["key"].to_pylist() == rows["key"]
-    assert table["value"].to_pylist() == rows["value"]
+    command = str(pathlib.Path(sys.executable).with_name("tickless"))
+    cells = "--policy eager --policy lazy --seeds 0-9 --length 50".split()
+    run = [command, "sweep", "rearm", "--machine", "x5675-2s", *cells]
+    done = subprocess.run(run, check=True, stdout=subprocess.PIPE)
+    rows = pyarrow.csv.read_csv(pyarrow.BufferReader(done.stdout)).to_pylist()
+    assert [row["value"] for row in rows] == [row["value"] for row in sum(by_hand, [])]
+    assert rows[0].keys() == by_hand[0][0].keys()
 
 
-def test_an_interrupt_ends_a_campaign(tmp_path: pathlib.Path) -> None:
-    spec = tmp_path / "campaign.toml"
-    spec.write_text(CAMPAIGN.replace("0-9", "0-9999").replace("50", "2000"))
+def test_an_interrupt_ends_a_call() -> None:
     # A shell starts what runs in its background with interrupts ignored, and Python leaves them so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     killer = threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT])
     killer.start()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        tickless.sweep(spec)
+        tickless.replay([TRACES / "nginx.txt.gz"] * 10_000)
     assert time.monotonic() - begun < 30
 
 
@@ -308,17 +285,11 @@ def peak_mb(*command: str) -> float:
     return int(done.stdout) * 1024 / 1e6
 
 
-def test_ten_thousand_rows_fit_into_200_mb(tmp_path: pathlib.Path) -> None:
-    spec, table = tmp_path / "campaign.toml", tmp_path / "all.csv"
-    spec.write_text(CAMPAIGN.replace("0-9", "0-999").replace("50", "10"))
-    command = str(pathlib.Path(sys.executable).with_name("tickless"))
+def test_ten_thousand_rows_fit_into_200_mb() -> None:
     python = (
-        "import sys, tickless\n"
-        "rows = tickless.sweep(sys.argv[1])\n"
-        "assert len(rows) == len(rows.to_dicts()) == 10_000\n"
+        "import tickless\n"
+        "tables = [tickless.simulate('rearm', 'x5675-2s', policy='lazy', length=10, seed=seed)\n"
+        "          for seed in range(2_000)]\n"
+        "assert sum(len(table.to_dicts()) for table in tables) == 10_000\n"
     )
-    peaks = {"sweep from Python": peak_mb(sys.executable, "-c", python, str(spec))}
-    peaks["sweep"] = peak_mb(command, "sweep", str(spec), "-o", str(table))
-    print(peaks)
-    assert len(table.read_text().splitlines()) == 1 + 10_000
-    assert max(peaks.values()) <= 200, peaks
+    assert peak_mb(sys.executable, "-c", python) <= 200

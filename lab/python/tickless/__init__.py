@@ -35,7 +35,6 @@ __all__ = [
     "replay",
     "report",
     "simulate",
-    "sweep",
 ]
 
 Path = str | _os.PathLike[str]
@@ -163,15 +162,6 @@ def project(
 def read_trace(path: Path, *, progress: Progress | None = None) -> Table:
     """The events of a kernel trace, one a row."""
     return _native.read_trace(path, progress=progress)
-
-
-def sweep(spec: Path, *, threads: int | None = None, progress: Progress | None = None) -> Table:
-    """Runs the campaign in the file ``spec`` on all CPUs, and returns all of its rows.
-
-    The command ``tickless sweep`` writes them into a file instead, and continues a run that was
-    ended. To distribute cells yourself, call ``simulate``, ``replay`` or ``project`` for each.
-    """
-    return _native.sweep(spec, threads=_optional("threads", threads, _U16), progress=progress)
 
 
 def report(

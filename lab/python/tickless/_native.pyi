@@ -18,7 +18,6 @@ __all__ = [
     "replay",
     "report",
     "simulate",
-    "sweep",
 ]
 
 class TicklessError(Exception):
@@ -118,9 +117,3 @@ def report(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> tuple[_Path, _Path]: ...
-def sweep(
-    spec: _Path,
-    *,
-    threads: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> Table: ...

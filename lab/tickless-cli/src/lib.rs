@@ -15,6 +15,7 @@ mod late;
 mod latency;
 mod machines;
 mod manual;
+mod numbers;
 mod output;
 mod progress;
 mod project;

@@ -2,13 +2,12 @@
 
 use crate::choice::{self, policy};
 use crate::command::{Command, Exit, Failure, complain};
+use crate::numbers::Numbers;
 use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
 use crate::progress::Bar;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use tickless_fleet::campaign::Numbers;
-use tickless_fleet::clock::Clock;
-use tickless_fleet::project::{Projected, Projection, Request, Shares, project};
+use tickless_fleet::project::{Clock, Projected, Projection, Request, Shares, project};
 use tickless_fleet::row::Figure;
 use tickless_lab::machines;
 use tickless_lab::progress::Progress;
@@ -39,7 +38,9 @@ pub struct ProjectArgs {
     #[arg(long, value_name = "NAME|FILE")]
     machine: String,
     /// How many CPUs, such as 2,16,480: the points of a curve; the machine's own number if left out
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", value_parser = |text: &str| {
+        Numbers::within(text, 1..=CPUS_MAX.into())
+    })]
     cpus: Option<Numbers>,
     /// The counter that the time is read from
     #[arg(long, default_value = "tsc", value_parser = choice::of(&Clock::ALL, named))]
@@ -71,11 +72,7 @@ impl Command for ProjectArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let spec = machines::find(&self.machine).map_err(Failure::usage)?;
         let own = u64::from(spec.costs().topology.cpus());
-        let cpus: Vec<u64> = self.cpus.as_ref().map_or(vec![own], |cpus| cpus.iter().collect());
-        let is_possible = |count: &&u64| (1..=CPUS_MAX.into()).contains(*count);
-        if let Some(count) = cpus.iter().find(|count| !is_possible(count)) {
-            return Err(Failure::usage(format_args!("{count} CPUs; ask for 1 to {CPUS_MAX}")));
-        }
+        let cpus = self.cpus.as_ref().map_or(vec![own], |cpus| cpus.0.clone());
         if let Some(seconds) = self.seconds.filter(|it| !(it.is_finite() && *it > 0.0)) {
             return Err(Failure::usage(format_args!("--seconds {seconds} is no time")));
         }

@@ -6,11 +6,11 @@ mod show;
 
 use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
+use crate::numbers::Numbers;
 use crate::output::{Format, print};
 use crate::progress::Bar;
 use clap::ArgGroup;
 use clap::builder::PossibleValuesParser;
-use tickless_fleet::campaign::Numbers;
 use tickless_lab::effort::Effort;
 use tickless_lab::studies::{Request, STUDIES, Study, StudyResult, World};
 
@@ -50,7 +50,9 @@ pub struct StudyArgs {
     #[arg(long)]
     full: bool,
     /// The points of a curve, such as 2,8,32 or 1-4: CPUs, or bases for `cancel`
-    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    #[arg(long, value_name = "LIST", value_parser = |text: &str| {
+        Numbers::within(text, 1..=65_536)
+    })]
     cpus: Option<Numbers>,
     /// Seed of random choices: equal seeds make equal choices
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -97,7 +99,7 @@ impl StudyArgs {
                 (_, true) => Effort::Full,
                 _ => Effort::Normal,
             },
-            cpus: self.cpus.as_ref().map(|cpus| cpus.iter().map(|one| one as u32).collect()),
+            cpus: self.cpus.as_ref().map(|cpus| cpus.0.iter().map(|&one| one as u32).collect()),
             seed: self.seed,
             sensitivity: self.sensitivity,
             machine: self.machine.clone(),
@@ -107,14 +109,4 @@ impl StudyArgs {
 
 pub fn names() -> PossibleValuesParser {
     choice::names(STUDIES.iter().map(|study| (study.name, study.about)))
-}
-
-fn cpus(text: &str) -> Result<Numbers, String> {
-    const MOST: u64 = 65_536;
-    let cpus: Numbers = text.parse()?;
-    let outside = cpus.iter().find(|number| !(1..=MOST).contains(number));
-    match outside {
-        Some(number) => Err(format!("{number} is not a number from 1 to {MOST}")),
-        None => Ok(cpus),
-    }
 }

@@ -1,64 +1,97 @@
-//! The command `tickless sweep`, which computes the cells (single computations) of a campaign.
+//! The command `tickless sweep`, which simulates studies over many machines and parameters.
 
-use crate::command::{Command, Exit, Failure};
-use crate::output::print_with;
+use crate::choice::policy;
+use crate::command::{Command, Exit, Failure, complain};
+use crate::numbers::Numbers;
 use crate::progress::Bar;
-use indicatif::HumanCount;
-use std::path::PathBuf;
+use std::io;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tickless_fleet::campaign::Plan;
-use tickless_fleet::sweep::run;
+use std::thread;
+use tickless_fleet::simulate::{HZ_MAX, StudyName};
+use tickless_fleet::sweep::{Grid, run};
+use tickless_lab::machines;
+use tickless_lab::progress::Progress;
+use tickless_machine::size::CPUS_MAX;
+use tickless_trace::replay::ReplayPolicy;
 
-/// Run a campaign: studies, replays and projections over many machines, traces and seeds
+/// Simulate studies on all combinations of machines, sizes, policies, tick rates and seeds
 ///
-/// Runs all cells on all CPUs, and writes one table. A cell that fails is a row with its error.
-/// Each finished cell is kept in FILE.partial until the end, so you can stop it and continue
-/// later: the same command runs the cells that are missing there.
+/// Runs on all CPUs, and prints the rows of each combination as CSV as soon as those before it are
+/// there, so the table is the same each time. Ctrl-C ends it after the rows that are computed. A
+/// combination that fails is a row with its error. For a grid on several machines, or one that
+/// keeps what it has, call `simulate` from Python.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tickless sweep campaign.toml -o results.csv\n\n\
-    Exit status: 0 if done, failed cells included, 1 if a file cannot be written or is there\n\
-    already, 2 for a wrong command line or campaign, 130 if interrupted.")]
+    tickless sweep rearm --machine ivybridge-ex-16s --cpus 30,120,480 --seeds 0-9 > rearm.csv\n  \
+    tickless sweep rearm schedule --machine new.toml --policy lazy --hz 250,1000 > new.csv\n\n\
+    Exit status: 0 if done, failed combinations included, 1 if the rows cannot be written,\n\
+    2 for a wrong command line or machine, 130 if interrupted.")]
 pub struct SweepArgs {
-    /// The campaign's file
-    spec: PathBuf,
-    /// The table, as CSV
-    #[arg(long, short, value_name = "FILE", default_value = "results.csv")]
-    output: PathBuf,
+    /// The studies, which `tickless help study` lists, and `schedule`
+    #[arg(required = true)]
+    studies: Vec<StudyName>,
+    /// The machines: names from `tickless machines`, or files; may be given several times
+    #[arg(long, value_name = "NAME|FILE", required = true)]
+    machine: Vec<String>,
+    /// How many CPUs, such as 30,120,480; each machine's own number if left out
+    #[arg(long, value_name = "LIST", value_parser = |text: &str| {
+        Numbers::within(text, 1..=CPUS_MAX.into())
+    })]
+    cpus: Option<Numbers>,
+    /// Only this policy, for rearm and schedule; may be given several times
+    #[arg(long, value_parser = policy(&ReplayPolicy::ALL))]
+    policy: Vec<ReplayPolicy>,
+    /// Tick rates, such as 100,250,1000; each machine's own if left out
+    #[arg(long, value_name = "LIST", value_parser = |text: &str| {
+        Numbers::within(text, 1..=HZ_MAX.into())
+    })]
+    hz: Option<Numbers>,
+    /// Seeds, such as 0-99
+    #[arg(long, value_name = "LIST", default_value = "0", value_parser = |text: &str| {
+        Numbers::within(text, 0..=u64::MAX)
+    })]
+    seeds: Numbers,
+    /// How many round trips (rearm, under named policies) or messages (schedule) to simulate
+    #[arg(long, value_name = "N")]
+    length: Option<u32>,
     /// How many threads; all CPUs if left out
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    threads: Option<NonZeroUsize>,
 }
 
 impl Command for SweepArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let plan = Plan::read(&self.spec).map_err(Failure::usage)?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.threads.unwrap_or(0))
-            .build()
-            .map_err(|error| {
-            Failure::new(format_args!("no threads: {error}; ask for fewer"))
-        })?;
+        let machines = self.machine.iter().map(|name| machines::find(name));
+        let numbers = |list: &Option<Numbers>| list.clone().map_or_else(Vec::new, |list| list.0);
+        let grid = Grid {
+            studies: self.studies.clone(),
+            machines: machines.collect::<Result<_, _>>().map_err(Failure::usage)?,
+            cpus: numbers(&self.cpus).into_iter().map(|it| it as u16).collect(),
+            policies: self.policy.clone(),
+            hz: numbers(&self.hz).into_iter().map(|it| it as u32).collect(),
+            seeds: self.seeds.0.clone(),
+            length: self.length,
+        };
+        let cells = grid.cells().map_err(Failure::usage)?;
+        let threads = self.threads.or_else(|| thread::available_parallelism().ok());
         let stop = Arc::new(AtomicBool::new(false));
         let progress = Bar::on_terminal();
         progress.stop_on_interrupt(Arc::clone(&stop));
-        let done = run(&plan, &self.output, &pool, &stop, &progress);
+        progress.begin("simulating", cells.len());
+        let mut csv = csv::Writer::from_writer(io::stdout().lock());
+        let done = run(&cells, threads.map_or(1, NonZeroUsize::get), &stop, |rows| {
+            rows.into_iter().try_for_each(|row| csv.serialize(row))?;
+            progress.step();
+            csv.flush()
+        });
         progress.end();
-        let done = done?;
-        let [before, performed, failed, left] =
-            [done.before, done.performed, done.failed, done.left].map(HumanCount);
-        let failed = match done.failed {
-            0 => String::new(),
-            _ => format!(", {failed} of which failed"),
-        };
-        print_with(|out| {
-            writeln!(out, "{performed} cells performed{failed}; {before} were there before")?;
-            match done.left {
-                0 => writeln!(out, "{}", self.output.display()),
-                _ => writeln!(out, "interrupted; {left} are left, run it again for them"),
-            }
-        })?;
-        Ok(if done.left > 0 { Exit::Interrupted } else { Exit::Success })
+        let done = done.map_err(Failure::output)?;
+        if done == cells.len() {
+            return Ok(Exit::Success);
+        }
+        complain(format_args!("interrupted: {done} of {} combinations are printed", cells.len()));
+        Ok(Exit::Interrupted)
     }
 }

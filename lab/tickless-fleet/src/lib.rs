@@ -1,4 +1,4 @@
-//! Computations over many machines and many recorded traces: campaigns, projections, fleets.
+//! Computations over many machines and many recorded traces: sweeps, projections, fleets.
 //!
 //! The keys of the JSON output and the columns of tables are described in docs/book/src/json.md,
 //! and not again at the fields.
@@ -9,10 +9,8 @@
 // The names of fields and variants explain them; docs/book is the documentation for users.
 #![allow(missing_docs)]
 
-pub mod campaign;
-pub mod clock;
 pub mod fleet;
-pub mod perform;
 pub mod project;
 pub mod row;
+pub mod simulate;
 pub mod sweep;

@@ -1,16 +1,19 @@
-//! One result (*figure*) of one computation (*cell*) of a campaign, and the table of all results.
+//! One figure with what it was computed from: a row of the table that `tickless sweep` prints, and
+//! of the tables in Python.
 //!
-//! All rows have the same columns, for every kind of cell. A column that does not apply to a cell
-//! is empty. `docs/book/src/json.md` lists the columns with types and units.
+//! All rows have the same columns. A column that does not apply is empty. `docs/book/src/json.md`
+//! lists the columns with types and units.
 
-use crate::campaign::cell::{Cell, Key};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use tickless_machine::spec::Spec;
+use tickless_trace::replay::Summary;
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Row {
-    pub key: String,
     pub version: String,
-    pub kind: String,
     pub study: Option<String>,
     pub machine: Option<String>,
     pub machine_hash: Option<String>,
@@ -29,19 +32,9 @@ pub struct Row {
     pub error: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcome {
-    pub key: Key,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<Figure>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure {
     pub figure: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     pub unit: String,
     /// The figure's origin: `calibrated` (a number of the machine was fitted to it), `implied` (a
@@ -49,7 +42,6 @@ pub struct Figure {
     pub role: String,
     pub value: Option<f64>,
     /// The smallest and the greatest value of several runs, if they differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<[Option<f64>; 2]>,
 }
 
@@ -79,42 +71,84 @@ impl Figure {
         self.policy = Some(policy.to_string());
         self
     }
+
+    /// Returns the figures of a replayed trace, and what was recorded beside them.
+    pub fn of_replay(summary: &Summary) -> Vec<Figure> {
+        let live = |name: &str, unit: &str, value: f64| Figure::once(name, unit, "live", value);
+        let trace = &summary.trace;
+        let mut figures = vec![
+            live("seconds", "s", trace.seconds),
+            live("trace_cpus", "CPUs", trace.cpus.into()),
+            live("armed", "timers", summary.operations.start as f64),
+            live("cancelled_percent", "%", summary.cancelled_percent),
+            live("inferred_operations", "operations", summary.inferred_operations as f64),
+            live("skipped_lines", "lines", summary.skipped_lines as f64),
+            live("dropped_events", "events", summary.dropped_events as f64),
+        ];
+        figures.extend(trace.hz.map(|hz| live("trace_hz", "1/s", hz.into())));
+        let recorded = [
+            ("device_writes", "writes", trace.recorded.device_writes),
+            ("wakeups", "wakeups", trace.recorded.timer_interrupts),
+            ("expirations", "timers", Some(trace.recorded.expirations)),
+        ];
+        figures.extend(recorded.into_iter().filter_map(|(name, unit, count)| {
+            Some(live(name, unit, count? as f64).under("recorded"))
+        }));
+        for result in &summary.policies {
+            let late = result.lateness_ns;
+            let replayed = [
+                ("device_writes", "writes", result.device_writes),
+                ("inferred_writes", "writes", result.inferred_writes),
+                ("wakeups", "wakeups", result.wakeups),
+                ("expirations", "timers", result.expirations),
+                ("spurious_wakeups", "wakeups", result.spurious_wakeups),
+                ("early", "timers", result.early),
+                ("lateness_p50", "ns", late.p50),
+                ("lateness_p99", "ns", late.p99),
+                ("lateness_max", "ns", late.max),
+            ];
+            figures.extend(replayed.into_iter().map(|(name, unit, value)| {
+                Figure::predicted(name, unit, value as f64).under(result.policy)
+            }));
+        }
+        figures
+    }
 }
 
-impl Outcome {
-    /// Returns the rows of a cell: one for each figure, and one with the error if it failed.
-    pub fn rows(self, cell: &Cell, version: &str) -> impl Iterator<Item = Row> {
-        let Cell { study, machine, machine_hash, trace, cpus, policy, clock, hz, seed, .. } =
-            cell.clone();
-        let of_cell = Row {
-            key: self.key.to_string(),
-            version: version.to_string(),
-            kind: cell.kind.name().to_string(),
-            study: study.map(|study| study.name().to_string()),
-            machine,
-            machine_hash,
-            trace,
-            cpus: cpus.map(i64::from),
-            policy: policy.map(|policy| policy.name().to_string()),
-            clock: clock.map(|clock| clock.name().to_string()),
-            hz: hz.map(i64::from),
-            seed: seed.map(|seed| i64::try_from(seed).unwrap_or(i64::MAX)),
-            ..Row::default()
-        };
-        let failed = self.error.map(|error| Row { error: Some(error), ..of_cell.clone() });
-        let row = move |figure: Figure| {
+impl Row {
+    /// The columns of what was computed by this version on a simulated machine.
+    pub fn on(machine: &Spec, cpus: u16, seed: u64) -> Row {
+        Row {
+            machine: Some(machine.name.clone()),
+            machine_hash: Some(format!("{:016x}", machine.fingerprint())),
+            cpus: Some(cpus.into()),
+            seed: Some(i64::try_from(seed).unwrap_or(i64::MAX)),
+            ..Row::of_version()
+        }
+    }
+
+    pub fn of_version() -> Row {
+        Row { version: VERSION.to_string(), ..Row::default() }
+    }
+
+    /// Returns a row with these columns for each figure, or one with the error.
+    pub fn rows(&self, figures: Result<Vec<Figure>, String>) -> Vec<Row> {
+        let row = |figure: Figure| {
             let [low, high] = figure.spread.unwrap_or([figure.value; 2]);
             Row {
-                policy: figure.policy.or_else(|| of_cell.policy.clone()),
+                policy: figure.policy.or_else(|| self.policy.clone()),
                 figure: Some(figure.figure),
                 unit: Some(figure.unit),
                 role: Some(figure.role),
                 value: figure.value,
                 low,
                 high,
-                ..of_cell.clone()
+                ..self.clone()
             }
         };
-        self.figures.into_iter().map(row).chain(failed)
+        match figures {
+            Ok(figures) => figures.into_iter().map(row).collect(),
+            Err(error) => vec![Row { error: Some(error), ..self.clone() }],
+        }
     }
 }

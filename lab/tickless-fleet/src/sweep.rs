@@ -1,113 +1,129 @@
-//! Computes the cells of a campaign in parallel, and writes their rows into one CSV file.
-//!
-//! While `FILE` is computed, each finished cell is appended to `FILE.partial`, in the order in
-//! which cells finish. A run that ends early leaves that file, and the next run computes only the
-//! cells that are not in it. The rows of `FILE` are in the order of the campaign's cells, so it is
-//! the same, byte for byte, in whatever order and in how many runs the cells were computed.
+//! Simulates all combinations of machines, sizes, policies, tick rates and seeds, in parallel.
 
-mod partial;
-
-use crate::campaign::{Cell, Key, Plan, VERSION};
-use crate::perform::perform;
 use crate::row::Row;
-use partial::Partial;
-use rayon::ThreadPool;
-use rayon::iter::{IntoParallelIterator, ParallelBridge, ParallelIterator};
+use crate::simulate::{Cell, StudyName};
+use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use tickless_lab::progress::Progress;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use tickless_machine::spec::Spec;
+use tickless_trace::replay::ReplayPolicy;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Done {
-    /// Cells that an earlier run has left in the partial file.
-    pub before: u64,
-    pub performed: u64,
-    pub failed: u64,
-    pub left: u64,
+/// Values of each parameter. An empty list of CPUs or tick rates stands for each machine's own, and
+/// one of policies for all that a study knows.
+#[derive(Debug)]
+pub struct Grid {
+    pub studies: Vec<StudyName>,
+    pub machines: Vec<Spec>,
+    pub cpus: Vec<u16>,
+    pub policies: Vec<ReplayPolicy>,
+    pub hz: Vec<u32>,
+    pub seeds: Vec<u64>,
+    pub length: Option<u32>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum SweepError {
-    #[error("{path}: {error}; what was done before stays")]
-    File { path: PathBuf, error: io::Error },
-    #[error("{0}: there is such a file, which is not replaced; remove it, or name another file")]
-    Exists(PathBuf),
-    #[error("{0}: another process writes it; wait for that, or name another file")]
-    Locked(PathBuf),
-    #[error("{path}:{line}: {what}; remove the file, and run again")]
-    Damaged { path: PathBuf, line: usize, what: String },
-    #[error(
-        "{0}: it has cells of another campaign or of another version; remove it, or name another \
-         file"
-    )]
-    OtherCampaign(PathBuf),
-}
+/// The number of cells that a grid can have. Their results would take weeks.
+const CELLS_MAX: usize = 10_000_000;
 
-/// Computes the cells of a plan, each on one thread of the pool, and writes their rows to `to`. If
-/// `stop` is set, the run finishes the cells that have begun, and leaves the others to the next
-/// run.
-pub fn run(
-    plan: &Plan,
-    to: &Path,
-    pool: &ThreadPool,
-    stop: &AtomicBool,
-    progress: &dyn Progress,
-) -> Result<Done, SweepError> {
-    if to.exists() {
-        return Err(SweepError::Exists(to.to_path_buf()));
-    }
-    let (partial, known) = Partial::open(to)?;
-    let missing = || keyed(plan).filter(|(key, _)| !known.contains(key));
-    let (all, lacking) = (keyed(plan).count(), missing().count());
-    if all - lacking != known.len() {
-        return Err(SweepError::OtherCampaign(partial.path));
-    }
-    progress.begin("cells", lacking);
-    let before = Done { before: known.len() as u64, ..Done::default() };
-    let written = Mutex::new((partial, before));
-    let one = |(key, cell): (Key, Cell)| {
-        let outcome = perform(plan, &cell, key);
-        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-        let (partial, done) = &mut *written;
-        partial.add(&outcome)?;
-        done.performed += 1;
-        done.failed += u64::from(outcome.error.is_some());
-        progress.step();
-        Ok(())
-    };
-    let cells = missing().take_while(|_| !stop.load(Ordering::Relaxed));
-    pool.install(|| cells.par_bridge().try_for_each(one))?;
-    let (partial, mut done) = written.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.left = lacking as u64 - done.performed;
-    if done.left == 0 {
-        partial.finish(to, keyed(plan))?;
-    }
-    Ok(done)
-}
-
-/// Computes the cells of a plan as [`run`] does, but returns their rows. If `stop` is set, those of
-/// cells that have not begun are missing.
-pub fn rows(
-    plan: &Plan,
-    pool: &ThreadPool,
-    stop: &AtomicBool,
-    progress: &dyn Progress,
-) -> Vec<Row> {
-    let cells: Vec<(Key, Cell)> = keyed(plan).collect();
-    progress.begin("cells", cells.len());
-    let one = |(key, cell): (Key, Cell)| {
-        if stop.load(Ordering::Relaxed) {
-            return Vec::new();
+impl Grid {
+    /// Returns all cells, each with its machine. The seed changes fastest. A study runs under those
+    /// of the policies that it knows.
+    ///
+    /// # Errors
+    ///
+    /// A study or a machine does not have what one of the cells asks for, or there are too many.
+    pub fn cells(&self) -> Result<Vec<(&Spec, Cell)>, String> {
+        let lengths = [self.machines.len(), self.cpus.len(), self.policies.len(), self.hz.len()];
+        let each = lengths.into_iter().map(|length| length.max(1));
+        let most = each.fold(self.seeds.len(), usize::saturating_mul);
+        let most = most.saturating_mul(self.studies.len());
+        if most > CELLS_MAX {
+            return Err(format!("{most} cells are more than {CELLS_MAX}; ask for fewer seeds"));
         }
-        let rows = perform(plan, &cell, key).rows(&cell, VERSION).collect();
-        progress.step();
-        rows
-    };
-    pool.install(|| cells.into_par_iter().flat_map_iter(one).collect())
+        let mut cells = Vec::new();
+        for &study in &self.studies {
+            let policies = self.policies_of(study)?;
+            for like in &self.machines {
+                let own = [like.costs().topology.cpus()];
+                let sizes = if self.cpus.is_empty() { &own[..] } else { &self.cpus };
+                for (&cpus, &policy) in pairs(sizes, &policies) {
+                    for (&hz, &seed) in pairs(&options(&self.hz), &self.seeds) {
+                        let length = self.length;
+                        cells.push((like, Cell { study, cpus, policy, hz, seed, length }));
+                    }
+                }
+            }
+        }
+        // The seed is the one parameter that every machine and study has.
+        let of_first_seed = cells.iter().step_by(self.seeds.len().max(1));
+        of_first_seed.map(|(like, cell)| cell.machine(like)).collect::<Result<Vec<_>, _>>()?;
+        Ok(cells)
+    }
+
+    fn policies_of(&self, study: StudyName) -> Result<Vec<Option<ReplayPolicy>>, String> {
+        let known = study.policies();
+        let chosen = self.policies.iter().filter(|policy| known.contains(policy));
+        let chosen: Vec<_> = chosen.copied().map(Some).collect();
+        match chosen.is_empty() {
+            false => Ok(chosen),
+            true if known.is_empty() || self.policies.is_empty() => Ok(vec![None]),
+            true => Err(format!("study {} knows none of these policies", study.name())),
+        }
+    }
 }
 
-fn keyed(plan: &Plan) -> impl Iterator<Item = (Key, Cell)> + Send + '_ {
-    plan.cells().map(|cell| (cell.key(VERSION), cell))
+fn options<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    match values {
+        [] => vec![None],
+        _ => values.iter().copied().map(Some).collect(),
+    }
+}
+
+fn pairs<'a, A, B>(all: &'a [A], each: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
+    all.iter().flat_map(move |one| each.iter().map(move |other| (one, other)))
+}
+
+/// Simulates cells on so many threads, and passes the rows of each to `each`, in the order of the
+/// cells. If `stop` is set, ends after the cells that have begun. Returns how many cells were
+/// passed on.
+///
+/// # Errors
+///
+/// The first error of `each`.
+pub fn run(
+    cells: &[(&Spec, Cell)],
+    threads: usize,
+    stop: &AtomicBool,
+    mut each: impl FnMut(Vec<Row>) -> io::Result<()>,
+) -> io::Result<usize> {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    let simulate = |sender: mpsc::Sender<(usize, Vec<Row>)>| {
+        while !stop.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((like, cell)) = cells.get(number) else { return };
+            let rows = cell.labels(like).rows(cell.simulate(like));
+            if sender.send((number, rows)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let sender = sender.clone();
+            scope.spawn(move || simulate(sender));
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut passed = 0;
+        for (number, rows) in receiver {
+            early.insert(number, rows);
+            while let Some(rows) = early.remove(&passed) {
+                each(rows)?;
+                passed += 1;
+            }
+        }
+        Ok(passed)
+    })
 }

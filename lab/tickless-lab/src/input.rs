@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The longest file that is read. Files of campaigns, machines and results are far shorter.
+/// The longest file that is read. Files of machines and results are far shorter.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a whole file.

@@ -155,8 +155,8 @@ fn other_commands_print_what_is_documented() {
 }
 
 #[test]
-fn tables_of_campaigns_have_the_documented_columns_in_order() {
-    let rows = table("Rows of a campaign");
+fn tables_of_sweeps_have_the_documented_columns_in_order() {
+    let rows = table("Rows of a sweep");
     let names: Vec<&str> = rows[1..].iter().map(|row| row[0].as_str()).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.serialize(tickless_fleet::row::Row::default()).unwrap();

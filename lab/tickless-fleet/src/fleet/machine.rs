@@ -1,6 +1,6 @@
 //! The replay of one machine's trace, under the three policies `eager`, `lazy` and `restart-aware`.
 
-use crate::perform::catch;
+use crate::simulate::catch;
 use serde::Serialize;
 use std::path::Path;
 use tickless_core::time::Ns;

@@ -14,5 +14,5 @@ mod request;
 pub use curve::Projected;
 pub use figures::{Limit, Projection, Shares};
 pub use perform::project;
-pub use request::{ProjectError, Request};
+pub use request::{Clock, ProjectError, Request};
 pub use tickless_trace::replay::Quantiles;

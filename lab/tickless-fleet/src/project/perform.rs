@@ -2,8 +2,7 @@
 
 use super::figures::{Counts, Projection};
 use super::layout::{Layout, Step};
-use super::request::{ProjectError, Request};
-use crate::clock::Clock;
+use super::request::{Clock, ProjectError, Request};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;

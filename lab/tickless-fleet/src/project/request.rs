@@ -1,9 +1,32 @@
 //! The request for a projection (a run of a recorded trace on a simulated machine), and its errors.
 
-use crate::clock::Clock;
+use serde::Deserialize;
 use std::io;
 use tickless_machine::size::CPUS_MAX;
 use tickless_trace::replay::ReplayPolicy;
+
+/// The clock of a simulated machine that runs a recorded trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    Tsc,
+    /// One slow counter, shared by all CPUs; every CPU reads it itself.
+    Hpet,
+    /// One slow counter, shared by all CPUs; one CPU at a time reads it, for all that wait.
+    Combined,
+}
+
+impl Clock {
+    pub const ALL: [Clock; 3] = [Clock::Tsc, Clock::Hpet, Clock::Combined];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Clock::Tsc => "tsc",
+            Clock::Hpet => "hpet",
+            Clock::Combined => "combined",
+        }
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Request {

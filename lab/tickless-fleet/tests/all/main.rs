@@ -3,5 +3,4 @@
 // A test fails by panicking, and may print.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::unwrap_used)]
 
-mod campaign;
 mod project;

@@ -1,8 +1,7 @@
 //! Projections agree with the recording, are deterministic, and grow as expected.
 
 use std::path::Path;
-use tickless_fleet::clock::Clock;
-use tickless_fleet::project::{Projected, Projection, Request, project};
+use tickless_fleet::project::{Clock, Projected, Projection, Request, project};
 use tickless_machine::machines::named;
 use tickless_machine::spec::Spec;
 use tickless_trace::Trace;

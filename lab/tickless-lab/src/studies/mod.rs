@@ -24,9 +24,9 @@
 //! # To add a study
 //!
 //! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
-//! line, the report, the book's table, the doctor and campaigns (`tickless sweep`: studies over
-//! many machines and seeds) read that list. In each folder, `model` has the workload on a simulated
-//! machine, its cells with their roles and bands; `sim` the simulated run, with its plots, unless
+//! line, the report, the book's table, the doctor and `tickless sweep` (studies over many machines
+//! and seeds) read that list. In each folder, `model` has the workload on a simulated machine, its
+//! cells with their roles and bands; `sim` the simulated run, with its plots, unless
 //! it is short; `live` the run on this machine; `report.txt` the published report's tables, with
 //! our figures next to its own, and the notes and answers of both runs; `doctor` the checks that
 //! find the mechanism's problem on this machine.

@@ -1,0 +1,55 @@
+//! Lists of numbers and of ranges, such as `0-99,200`, on the command line.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+/// A list of at least one number, in the given order and without repetition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Numbers(pub Vec<u64>);
+
+impl Numbers {
+    /// How many numbers a list can have.
+    const MOST: u64 = 1_000_000;
+
+    /// Parses a list of numbers that are in `range`.
+    pub fn within(text: &str, range: RangeInclusive<u64>) -> Result<Numbers, String> {
+        let number = |text: &str| {
+            let number = text.trim().parse::<u64>();
+            let number = number.map_err(|_| format!("{text:?} is not a whole number"))?;
+            let (least, most) = (range.start(), range.end());
+            let outside = || format!("{number} is not a number from {least} to {most}");
+            range.contains(&number).then_some(number).ok_or_else(outside)
+        };
+        let mut list = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return Err(format!("{part} goes down; write {last}-{first}"));
+            }
+            if (last - first).saturating_add(list.len() as u64) >= Numbers::MOST {
+                return Err(format!("{part} has more than {} numbers", Numbers::MOST));
+            }
+            list.extend(first..=last);
+        }
+        let mut seen = HashSet::new();
+        match list.iter().find(|number| !seen.insert(**number)) {
+            Some(twice) => Err(format!("{twice} is in the list twice")),
+            None => Ok(Numbers(list)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_keeps_its_order_and_its_ranges() {
+        let numbers = Numbers::within("5,0-3, 1000000-1499999", 0..=1_500_000).unwrap().0;
+        assert_eq!((numbers.len(), &numbers[..6]), (500_005, &[5, 0, 1, 2, 3, 1_000_000][..]));
+        for wrong in ["", "a", "3-1", "1,1", "0-5,3", "-1", "1-", "1,0-1499999", "1500001"] {
+            assert!(Numbers::within(wrong, 0..=1_500_000).is_err(), "{wrong}");
+        }
+    }
+}
