@@ -57,19 +57,13 @@ use_nightly() {
 # Makes a virtual environment with the packages $@ and the wheel, which contains the program. Builds
 # both with the profile $PYTHON_PROFILE. Sets $venv, which is removed at exit, and $bin.
 fresh_python() {
-  local profile=${PYTHON_PROFILE:-dev} folder
-  folder=$profile
-  [ "$profile" != dev ] || folder=debug
   venv=$(mktemp -d)
   bin=$venv/bin
-  root=$PWD
-  trap 'rm -rf "$venv" "$root/lab/python/tickless._native.data"' EXIT
+  trap 'rm -rf "$venv"' EXIT
   python3 -m venv "$venv"
   "$bin/pip" install -q 'maturin>=1.9,<2' "$@"
-  cargo build --locked -q --profile "$profile" -p tickless-cli
-  mkdir -p lab/python/tickless._native.data/scripts
-  cp "target/$folder/tickless" lab/python/tickless._native.data/scripts/
-  (cd lab/python && "$bin/maturin" build --locked -q --profile "$profile" --out "$venv/wheels")
+  (cd lab/python &&
+    "$bin/maturin" build --locked -q --profile "${PYTHON_PROFILE:-dev}" --out "$venv/wheels")
   "$bin/pip" install -q --no-index --no-deps "$venv"/wheels/tickless-*.whl
 }
 

@@ -90,23 +90,13 @@ ci/notices.sh tickless-cli >"$work/$program/THIRD-PARTY"
 ! readelf -l "$work/$program/tickless" | grep INTERP >/dev/null || fail "the program is not static"
 archive "$program"
 
-# The wheel is linked with an old glibc by zig, and contains the static program. It is built in a
-# folder with a fixed name: the compiler names the crates outside of python/ by their absolute
-# paths, and their names decide the order of the code.
+# The program in the wheel is static, too.
 python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install -q 'maturin==1.16.0' 'ziglang==0.17.1'
-wheel=/tmp/tickless-wheel-$version
-mkdir "$wheel" || fail "another release is being built, or one was interrupted: remove $wheel"
-trap 'rm -rf "$work" "$wheel"' EXIT
-tar -xzf "$out/tickless-$version.tar.gz" -C "$wheel" --strip-components=1
-scripts=$wheel/lab/python/tickless._native.data/scripts
-mkdir -p "$scripts"
-cp "$work/$program/tickless" "$scripts"
-of_wheel=${remap/"$PWD"/"$wheel"}
-(cd "$wheel/lab/python" &&
-  PATH=$work/venv/bin:$PATH RUSTFLAGS=$of_wheel && unset CARGO_TARGET_DIR &&
-  maturin build --locked --release --zig --compatibility manylinux2014 --out "$out/python")
-(cd lab/python && "$work/venv/bin/maturin" sdist --out "$out/python")
+"$work/venv/bin/pip" install -q 'maturin==1.16.0'
+(cd lab/python &&
+  "$work/venv/bin/maturin" build --locked --release --compatibility manylinux2014 \
+    --out "$out/python" -- -Ctarget-feature=+crt-static &&
+  "$work/venv/bin/maturin" sdist --out "$out/python")
 
 ci/debian.sh --build "$out/debian"
 
@@ -121,7 +111,7 @@ archive "$library"
 rm -rf "$tools/build"
 mkdir "$out/sbom"
 tar -xzf "$out/tickless-$version.tar.gz" -C "$work"
-for manifest in lab/tickless-cli timers/tickless-capi lab/python; do
+for manifest in lab/tickless-cli timers/tickless-capi; do
   manifest=$work/tickless-$version/$manifest
   "$tools/bin/cargo-cyclonedx" cyclonedx -q --manifest-path "$manifest/Cargo.toml" --format json \
     --target "$host" --all-features --no-build-deps

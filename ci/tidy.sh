@@ -62,9 +62,6 @@ refuse 'finish it, or file an issue and drop the mark' \
 refuse 'move what the timers need into timers/' \
   git grep -nE 'path = ".*(lab|warp)/' -- 'timers/*Cargo.toml'
 refuse 'use the word of the Platform' atomics
-# Not by a lint, because the macros of their frameworks expand to unsafe code.
-refuse 'move unsafe code into a crate of the library' \
-  git grep -nE '^[^/"]*\bunsafe\b' -- 'lab/python/*.rs'
 refuse 'remove `doctest = false`, or nothing runs these examples' unrun_examples
 refuse 'declare the module in its parent, or delete the file' undeclared_modules
 refuse 'call the script in .ci/run, or add it to the table in ci/README.md' uncalled_scripts

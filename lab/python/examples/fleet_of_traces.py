@@ -64,18 +64,21 @@ with tempfile.TemporaryDirectory() as folder:
         path.write_text(made_up(seed))
         paths.append(path)
     fleet = tickless.fleet(paths)
-machines = polars.DataFrame(fleet.machines)
+machines = polars.DataFrame(
+    [{"trace": one["trace"], **(one["figures"] or {})} for one in fleet["machines"]],
+    infer_schema_length=None,
+)
 print(machines.select("trace", "device_writes_per_cpu_s", "lazy_writes_per_cpu_s", "arms_most").head(8))
 
 # %% How it is spread, and which machines differ
-print(polars.DataFrame(fleet.quantiles))
-for trace, why in zip(fleet.differ["trace"], fleet.differ["why"]):
-    print(f"{pathlib.Path(trace).name}: {why}")
+print(polars.DataFrame(fleet["quantiles"]))
+for one in fleet["differ"]:
+    print(f"{pathlib.Path(one['trace']).name}: {one['why']}")
 
 # %% What the saved writes are worth on machines that can be bought, in CPU time
 saved = machines["device_writes_per_cpu_s"] - machines["lazy_writes_per_cpu_s"]
-for name in tickless.machine_names():
-    machine = tickless.Machine(name)
-    if "event.program_ns" in machine.keys():
-        ns = machine["event.program_ns"] * statistics.mean(saved.drop_nulls())
-        print(f"{name}: {ns:.0f} ns of each CPU's second")
+for machine in tickless.machines():
+    for number in tickless.machine(machine["name"])["numbers"]:
+        if number["key"] == "event.program_ns":
+            ns = number["value"] * statistics.mean(saved.drop_nulls())
+            print(f"{machine['name']}: {ns:.0f} ns of each CPU's second")

@@ -2,27 +2,31 @@
 
     python grid.py [SEEDS]
 
-Other pools take the same function: ``joblib.delayed(cell)``, dask's ``client.map(cell, ...)``,
-``ray.remote(cell)``. Tables and machines can be pickled.
+One call of ``simulate`` with several seeds does the same on all CPUs of one machine. A call for each
+cell is for several machines, and keeps what it has if a cell fails: other pools take the same
+function (``joblib.delayed(cell)``, dask's ``client.map(cell, ...)``, ``ray.remote(cell)``).
 """
 
 import concurrent.futures
 import itertools
 import sys
+from typing import Any
 
 import polars
 import tickless
 
 
-def cell(cpus: int, policy: str, seed: int) -> tickless.Table:
+def cell(cpus: int, policy: str, seed: int) -> list[dict[str, Any]]:
     """One cell; nothing else is shared between them."""
-    return tickless.simulate("rearm", "x5675-2s", cpus=cpus, policy=policy, seed=seed, length=200)
+    return tickless.simulate(
+        "rearm", "x5675-2s", cpus=cpus, policy=policy, seed=seed, length=200, threads=1
+    )
 
 
 if __name__ == "__main__":
     seeds = range(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
     grid = list(itertools.product([4, 12, 24], ["eager", "lazy", "restart-aware"], seeds))
-    with concurrent.futures.ProcessPoolExecutor() as pool:
-        tables = list(pool.map(cell, *zip(*grid)))
-    rows = polars.concat([polars.DataFrame(table) for table in tables])
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        cells = list(pool.map(cell, *zip(*grid)))
+    rows = polars.DataFrame(list(itertools.chain(*cells)), infer_schema_length=None)
     print(rows.pivot("policy", index=["figure", "cpus"], values="value", aggregate_function="median"))

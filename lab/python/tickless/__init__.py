@@ -1,191 +1,307 @@
 """What timers cost: simulated, replayed and projected, over fleets.
 
+Each function calls the program ``tickless``, which the package contains, and returns what it says:
+a list of rows, or a JSON document as dictionaries and lists. The keys are described in
+``docs/book/src/json.md``. Messages of the program go to standard error. Ctrl-C ends a call.
+
 >>> import tickless
->>> tickless.Machine("x5675-2s").cpus
-24
+>>> [machine["cpus"] for machine in tickless.machines() if machine["name"] == "x5675-2s"]
+[24]
 """
 
 from __future__ import annotations
 
-import operator as _operator
+import csv as _csv
+import json as _json
 import os as _os
-from collections.abc import Callable as _Callable
+import pathlib as _pathlib
+import re as _re
+import shutil as _shutil
+import subprocess as _subprocess
+import sys as _sys
+import sysconfig as _sysconfig
 from collections.abc import Iterable as _Iterable
-
-from . import _native
-from ._commands import compare, doctor, late, quota
-from ._native import Fleet, Machine, Table, TicklessError, __version__, machine_names
+from collections.abc import Mapping as _Mapping
+from importlib.metadata import version as _version
+from typing import Any
 
 __all__ = [
-    "Fleet",
-    "Machine",
-    "Path",
-    "Progress",
-    "Table",
     "TicklessError",
-    "__version__",
     "compare",
     "doctor",
     "fleet",
     "late",
-    "machine_names",
+    "machine",
+    "machines",
     "project",
     "quota",
-    "read_trace",
     "replay",
     "report",
+    "save_machine",
     "simulate",
 ]
+__version__ = _version("tickless")
 
-Path = str | _os.PathLike[str]
-#: Called now and then with the numbers of steps done and of all steps. An exception in it ends the
-#: call.
-Progress = _Callable[[int, int], object]
-
-
-def _whole(name: str, value: int, most: int) -> int:
-    """An argument as a whole number that the native part can take."""
-    try:
-        number = _operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}, but must be a whole number") from None
-    if not 0 <= number <= most:
-        raise OverflowError(f"{name} is {number}, but must be from 0 to {most}")
-    return number
+_Path = str | _os.PathLike[str]
+_Value = str | int | float
+_Values = _Value | _Iterable[_Value] | None
+_Document = dict[str, Any]
 
 
-def _optional(name: str, value: int | None, most: int) -> int | None:
-    return None if value is None else _whole(name, value, most)
+class TicklessError(Exception):
+    """Why something could not be done. ``file`` and ``line`` are ``None`` if it is about no file."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        place = _re.match(r"([^\s:]*[./][^\s:]*)(?::(\d+))?: (.*)", message, _re.DOTALL)
+        self.file = place[1] if place else None
+        self.line = int(place[2]) if place and place[2] else None
+        self.cause = place[3] if place else message
 
 
-#: The greatest numbers of 16, 32 and 64 bits.
-_U16, _U32, _U64 = 2**16 - 1, 2**32 - 1, 2**64 - 1
+#: What ``doctor --strict`` and ``compare --fail-above`` exit with after their document.
+_OUT_OF_BOUNDS = 3
 
 
-def _machine(machine: Machine | str) -> Machine:
-    return Machine(machine) if isinstance(machine, str) else machine
+def _program() -> str:
+    beside = _pathlib.Path(_sysconfig.get_path("scripts"), "tickless")
+    found = str(beside) if beside.exists() else _shutil.which("tickless")
+    if found is None:
+        raise TicklessError("there is no command tickless; install the package with pip, which builds it")
+    return found
+
+
+def _several(values: _Values) -> list[str]:
+    if values is None:
+        return []
+    if isinstance(values, str | int | float):
+        return [str(values)]
+    return [str(value) for value in values]
+
+
+def _output(command: str, *places: _Path, lists: _Mapping[str, _Values] = {}, **options: Any) -> str:
+    """What the command prints. ``lists`` become one option each, separated by commas."""
+    given = []
+    for name, value in options.items():
+        name = name.replace("_", "-")
+        if isinstance(value, bool):
+            given += [f"--{name}"] * value
+        else:
+            given += [f"--{name}={one}" for one in _several(value)]
+    given += [f"--{name}={','.join(all)}" for name, of in lists.items() if (all := _several(of))]
+    arguments = [_program(), command, *given, "--", *(_os.fspath(place) for place in places)]
+    done = _subprocess.run(arguments, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, _OUT_OF_BOUNDS):
+        said = done.stderr.split("\n\nFor more information")[0].split("\n\nUsage:")[0]
+        raise TicklessError(said.strip().removeprefix("tickless: ").removeprefix("error: "))
+    _sys.stderr.write(done.stderr)
+    return done.stdout
+
+
+def _document(command: str, *places: _Path, lists: _Mapping[str, _Values] = {}, **options: Any) -> Any:
+    return _json.loads(_output(command, *places, lists=lists, format="json", **options))
+
+
+def machines() -> list[_Document]:
+    """The simulated machines that the program has, each with its ``name`` and ``cpus``."""
+    found: list[_Document] = _document("machines")
+    return found
+
+
+def machine(name: _Path) -> _Document:
+    """A machine, by its name or its file: ``numbers`` has each with its ``key``, ``value`` and origin.
+
+    >>> numbers = {number["key"]: number["value"] for number in machine("x5675-2s")["numbers"]}
+    >>> numbers["topology.sockets"]
+    2.0
+    """
+    found: _Document = _document("machines", name)
+    return found
+
+
+def save_machine(
+    path: _Path,
+    like: _Path,
+    numbers: _Mapping[str, float] = {},
+    *,
+    cpus: int | None = None,
+    title: str | None = None,
+) -> str:
+    """Writes the file of a machine like another one, with other numbers. Returns its path.
+
+    ``cpus`` keeps cores and sockets whole. ``title`` is the machine's name in results.
+    """
+    changes = [f"{key}={value}" for key, value in numbers.items()]
+    _output("machines", like, set=changes, cpus=cpus, title=title, output=_os.fspath(path))
+    return _os.fspath(path)
 
 
 def simulate(
-    study: str,
-    machine: Machine | str,
+    study: str | _Iterable[str],
+    machine: _Path | _Iterable[_Path],
     *,
-    cpus: int | None = None,
-    policy: str | None = None,
-    hz: int | None = None,
-    seed: int = 0,
+    cpus: int | _Iterable[int] | None = None,
+    policy: str | _Iterable[str] | None = None,
+    hz: int | _Iterable[int] | None = None,
+    seed: int | _Iterable[int] = 0,
     length: int | None = None,
-    progress: Progress | None = None,
-) -> Table:
-    """Runs a study on a simulated machine: a name from ``machine_names()``, a file, or a Machine.
+    threads: int | None = None,
+) -> list[_Document]:
+    """Simulates studies on all combinations of machines and parameters, as ``tickless sweep`` does.
 
-    ``study`` is ``cancel``, ``clock``, ``deferred``, ``phase``, ``rearm`` or ``schedule``. ``cpus``
-    is a number that the machine can have, its own if left out. ``policy`` is one of ``rearm``
-    (``eager``, ``lazy``, ``restart-aware``) or of ``schedule``; all run if it is left out. ``hz`` is
-    the tick rate. ``length`` is the number of round trips of ``rearm`` under one policy, or of
-    messages of ``schedule``. What the machine or the study does not have is an error.
+    ``study`` is ``cancel``, ``clock``, ``deferred``, ``phase``, ``rearm`` or ``schedule``;
+    ``machine`` a name of ``machines()`` or a file. ``cpus`` is a number that the machine can have,
+    its own if left out. ``policy`` is one of ``rearm`` (``eager``, ``lazy``, ``restart-aware``) or
+    of ``schedule``; all run if it is left out. ``hz`` is the tick rate. ``length`` is the number of
+    round trips of ``rearm`` under one policy, or of messages of ``schedule``. Each of the others can
+    be several. What the machine or the study does not have is an error. It takes ``threads`` CPUs,
+    all if left out.
 
     >>> rows = simulate("rearm", "x5675-2s", policy="eager", length=100)
-    >>> round(rows["value"][1])
-    8
+    >>> [round(row["value"]) for row in rows if row["figure"] == "device_writes_per_round_trip"]
+    [8]
     """
-    return _native.simulate(
-        study,
-        _machine(machine),
-        cpus=_optional("cpus", cpus, _U16),
+    names = [machine] if isinstance(machine, str | _os.PathLike) else machine
+    text = _output(
+        "sweep",
+        *_several(study),
+        machine=[_os.fspath(name) for name in names],
         policy=policy,
-        hz=_optional("hz", hz, _U32),
-        seed=_whole("seed", seed, _U64),
-        length=_optional("length", length, _U32),
-        progress=progress,
+        length=length,
+        threads=threads,
+        lists={"cpus": cpus, "hz": hz, "seeds": seed},
     )
+    whole, real = ("cpus", "hz", "seed"), ("value", "low", "high")
+
+    def value(name: str, text: str) -> _Value | None:
+        if not text:
+            return None
+        return int(text) if name in whole else float(text) if name in real else text
+
+    rows = _csv.DictReader(text.splitlines())
+    return [{name: value(name, text) for name, text in row.items()} for row in rows]
 
 
 def replay(
-    paths: Path | _Iterable[Path],
-    policies: _Iterable[str] | None = None,
-    *,
-    inference: bool = True,
-    progress: Progress | None = None,
-) -> Table:
-    """Replays kernel traces through the timer core, once for each policy.
+    trace: _Path, policies: _Iterable[str] | None = None, *, inference: bool = True
+) -> _Document:
+    """Replays a kernel trace through the timer core, once for each policy.
 
     ``policies`` are ``eager``, ``lazy`` and ``restart-aware`` if left out. Without ``inference``
     only the operations that the trace records are replayed.
-
-    ``progress`` is called now and then with the numbers of traces done and of all traces.
     """
-    if isinstance(paths, str | _os.PathLike):
-        paths = [paths]
-    chosen = None if policies is None else list(policies)
-    return _native.replay([*paths], chosen, inference=inference, progress=progress)
+    found: _Document = _document("replay", trace, policy=policies, no_inference=not inference)
+    return found
 
 
-def fleet(paths: Path | _Iterable[Path], *, progress: Progress | None = None) -> Fleet:
+def fleet(traces: _Iterable[_Path]) -> _Document:
     """A summary of many kernel traces, one for each machine.
 
-    A trace that cannot be used is a row with its error.
+    A trace that cannot be used has an ``error``, and no ``figures``.
     """
-    if isinstance(paths, str | _os.PathLike):
-        paths = [paths]
-    return _native.fleet([*paths], progress=progress)
+    found: _Document = _document("fleet", *traces)
+    return found
 
 
 def project(
-    path: Path,
-    machine: Machine | str,
+    trace: _Path,
+    machine: _Path,
     *,
-    cpus: _Iterable[int] | None = None,
+    cpus: int | _Iterable[int] | None = None,
     clock: str = "tsc",
     policies: _Iterable[str] | None = None,
     seed: int = 0,
     seconds: float | None = None,
-    progress: Progress | None = None,
-) -> Table:
+) -> _Document:
     """Lays a kernel trace onto a simulated machine, once for each number of CPUs and policy.
 
     ``cpus`` are from 1 to 4096, the machine's own number if left out. ``clock`` is ``tsc``,
     ``hpet`` or ``combined``. ``seconds`` of the trace run, about a million operations if left out.
     """
-    return _native.project(
-        path,
-        _machine(machine),
-        cpus=None if cpus is None else [_whole("cpus", count, _U16) for count in cpus],
-        clock=clock,
-        policies=None if policies is None else list(policies),
-        seed=_whole("seed", seed, _U64),
-        seconds=seconds,
-        progress=progress,
-    )
+    options = {"machine": _os.fspath(machine), "clock": clock, "seed": seed, "seconds": seconds}
+    found: _Document = _document("project", trace, policy=policies, lists={"cpus": cpus}, **options)
+    return found
 
 
-def read_trace(path: Path, *, progress: Progress | None = None) -> Table:
-    """The events of a kernel trace, one a row."""
-    return _native.read_trace(path, progress=progress)
+def late(
+    trace: _Path,
+    *,
+    threshold: str | None = None,
+    process: str | None = None,
+    pid: int | None = None,
+    thread: str | None = None,
+    all: bool = False,
+) -> _Document:
+    """Explains why threads ran late or waited for a CPU, as ``tickless late`` does.
+
+    The trace is one of ``tickless record --events late``. ``threshold`` is a time with its unit,
+    ``"200us"`` if left out.
+    """
+    chosen: dict[str, Any] = {"process": process, "pid": pid, "thread": thread, "all": all}
+    found: _Document = _document("late", trace, threshold=threshold, **chosen)
+    return found
+
+
+def quota(
+    trace: _Path,
+    *,
+    cgroup: str | None = None,
+    process: str | None = None,
+    pid: int | None = None,
+    thread: str | None = None,
+    without: _Iterable[str | int] | None = None,
+    limits: _Iterable[str | float] | None = None,
+    periods: _Iterable[str] | None = None,
+    bursts: _Iterable[float] | None = None,
+    cpus: _Iterable[int] | None = None,
+    delay: str | None = None,
+    delayed: float | None = None,
+) -> _Document:
+    """Predicts what other CPU limits would have done, as ``tickless quota`` does.
+
+    The trace is one of ``tickless record --events quota``. ``limits`` are in CPUs, ``periods`` and
+    ``delay`` times with their unit, ``bursts`` and ``delayed`` percentages. The delays of threads
+    ``without`` do not count; it has parts of names, and numbers.
+    """
+    chosen: dict[str, Any] = {"cgroup": cgroup, "process": process, "pid": pid, "thread": thread}
+    lists: dict[str, _Values] = {"without": without, "limit": limits, "period": periods}
+    lists |= {"burst": bursts, "cpus": cpus}
+    found: _Document = _document("quota", trace, delay=delay, delayed=delayed, lists=lists, **chosen)
+    return found
+
+
+def compare(a: _Path, b: _Path, *, all: bool = False) -> _Document:
+    """Shows what moved between two results, as ``tickless compare`` does.
+
+    ``all`` also has what did not move.
+    """
+    found: _Document = _document("compare", a, b, all=all)
+    return found
+
+
+def doctor(*, duration: str | None = None, checks: _Iterable[str] | None = None) -> list[_Document]:
+    """Looks for needless costs of this machine's timers, as ``tickless doctor`` does.
+
+    ``duration`` is a time with its unit, ``"3s"`` if left out. Root sees more.
+    """
+    found: list[_Document] = _document("doctor", duration=duration, lists={"check": checks})
+    return found
 
 
 def report(
-    out: Path,
+    out: _Path,
     *,
     quick: bool = False,
     only: _Iterable[str] | None = None,
     live: bool = True,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> tuple[str, str]:
-    """Writes the report of all studies; returns the paths of its page and of its JSON.
+    """Writes the report of all studies into a folder. Returns the paths of its page and its JSON.
 
     ``quick`` takes seconds, ``only`` names studies, and without ``live`` nothing is measured.
     """
-    page, json = _native.report(
-        out,
-        quick=quick,
-        only=None if only is None else list(only),
-        live=live,
-        seed=_whole("seed", seed, _U64),
-        progress=progress,
-    )
-    return _os.fspath(page), _os.fspath(json)
+    _output("report", out=_os.fspath(out), quick=quick, only=only, sim_only=not live, seed=seed)
+    return _os.path.join(out, "report.html"), _os.path.join(out, "report.json")
 
 
 del annotations

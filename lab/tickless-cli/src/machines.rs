@@ -12,6 +12,8 @@ use tickless_lab::effort::Effort;
 use tickless_lab::machines::find;
 use tickless_lab::machines::measured::{self, IfBusy};
 use tickless_lab::output;
+use tickless_machine::size::exactly;
+use tickless_machine::spec::{Origin, Parameter, Spec};
 
 /// Show the simulated machines, and measure this one
 ///
@@ -22,7 +24,7 @@ use tickless_lab::output;
     tickless machines\n  \
     tickless machines ivybridge-ex-16s\n  \
     tickless machines --measure -o here.toml\n  \
-    tickless machines x5675-2s -o mine.toml\n\n\
+    tickless machines x5675-2s --cpus 4 --set event.program_ns=1000 -o mine.toml\n\n\
     Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
     130 if interrupted.")]
 #[command(group = ArgGroup::new("what").args(["name", "measure"]))]
@@ -35,6 +37,15 @@ pub struct MachinesArgs {
     /// Measure it even while it is busy with other work
     #[arg(long, requires = "measure")]
     anyway: bool,
+    /// Change a number of the named machine; may be given several times
+    #[arg(long, value_name = "NUMBER=VALUE", requires = "name", value_parser = change)]
+    set: Vec<(String, f64)>,
+    /// A machine like the named one with so many CPUs; cores and sockets stay whole
+    #[arg(long, value_name = "N", requires = "name")]
+    cpus: Option<u16>,
+    /// The name that the changed machine has in results
+    #[arg(long, requires = "name")]
+    title: Option<String>,
     /// Write the file of the measured or named machine here
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -59,12 +70,8 @@ impl Command for MachinesArgs {
             }
         } else {
             match (&self.name, &self.output) {
-                (Some(name), Some(path)) => {
-                    write_file(path, &find(name).map_err(Failure::lab)?.to_toml())?;
-                }
-                (Some(name), None) => {
-                    print(&list::Numbers::of(&find(name).map_err(Failure::lab)?), self.format)?;
-                }
+                (Some(name), Some(path)) => write_file(path, &self.changed(name)?.to_toml())?,
+                (Some(name), None) => print(&list::Numbers::of(&self.changed(name)?), self.format)?,
                 (None, Some(_)) => {
                     return Err(Failure::usage("-o needs --measure, or the name of a machine"));
                 }
@@ -73,6 +80,36 @@ impl Command for MachinesArgs {
         }
         Ok(Exit::Success)
     }
+}
+
+impl MachinesArgs {
+    /// Returns the machine of this name with the requested changes. A number that a machine's file
+    /// could not have is refused.
+    fn changed(&self, name: &str) -> Result<Spec, Failure> {
+        let mut spec = find(name).map_err(Failure::lab)?;
+        if let Some(cpus) = self.cpus {
+            spec = exactly(&spec, cpus).map_err(Failure::usage)?;
+        }
+        if let Some(title) = &self.title {
+            spec.name.clone_from(title);
+        }
+        for &(ref key, value) in &self.set {
+            if !spec.parameters().any(|(known, _)| known == key) {
+                let what =
+                    format_args!("{name} has no number {key}; tickless machines {name} lists them");
+                return Err(Failure::usage(what));
+            }
+            let origin = Origin::Source("set on the command line".to_string());
+            spec = spec.with_parameter(key, Parameter { value, origin });
+        }
+        Spec::parse(name, &spec.to_toml()).map_err(Failure::usage)
+    }
+}
+
+fn change(text: &str) -> Result<(String, f64), String> {
+    let (key, value) = text.split_once('=').ok_or("write NUMBER=VALUE")?;
+    let value = value.parse().map_err(|_| format!("{value:?} is not a number"))?;
+    Ok((key.to_string(), value))
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {

@@ -6,8 +6,6 @@
 //! that cell and does not affect other cells.
 
 use crate::row::{Figure, Row};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::Settings;
 use tickless_lab::studies::rearm::model as rearm;
@@ -62,12 +60,6 @@ impl std::str::FromStr for StudyName {
             let names: Vec<&str> = StudyName::all().map(StudyName::name).collect();
             format!("there is no study {text}, expected one of `{}`", names.join("`, `"))
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for StudyName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StudyName, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -177,10 +169,15 @@ impl Cell {
     /// Returns the columns that all rows of this cell share.
     pub fn labels(&self, like: &Spec) -> Row {
         Row {
+            version: env!("CARGO_PKG_VERSION").to_string(),
             study: Some(self.study.name().to_string()),
+            machine: Some(like.name.clone()),
+            machine_hash: Some(format!("{:016x}", like.fingerprint())),
+            cpus: Some(self.cpus.into()),
             policy: self.policy.map(|policy| policy.name().to_string()),
             hz: self.hz.map(i64::from),
-            ..Row::on(like, self.cpus, self.seed)
+            seed: Some(i64::try_from(self.seed).unwrap_or(i64::MAX)),
+            ..Row::default()
         }
     }
 }

@@ -45,7 +45,7 @@ pub enum Origin {
 }
 
 #[derive(Clone, PartialEq, Debug, Error)]
-#[error("{file}:{line}: {key}: {fault}")]
+#[error("{file}{}: {key}: {fault}", if *line > 0 { format!(":{line}") } else { String::new() })]
 pub struct SpecError {
     pub file: String,
     /// The line, counted from 1; 0 if [`require`](Spec::require) has found that a key is missing.

@@ -79,6 +79,22 @@ fn a_named_machine_is_written_as_a_file() {
     let text = fs::read_to_string(path("mine.toml")).unwrap();
     assert_eq!(Spec::parse("mine.toml", &text).unwrap().to_toml(), text);
     let _ = tickless("machines -o mine.toml").exits(2, &["--measure, or the name"]);
+    let numbers = "--set event.program_ns=1000 --set line.hit_ns=2.5 --cpus 4 --title ours";
+    let _ = tickless(&format!("machines x5675-2s {numbers} -o ours.toml")).exits(0, &[]);
+    let text = fs::read_to_string(path("ours.toml")).unwrap();
+    let spec = Spec::parse("ours.toml", &text).unwrap();
+    let numbers = ["event.program_ns", "line.hit_ns"].map(|key| spec.value(key));
+    assert_eq!((numbers, spec.costs().topology.cpus()), ([1_000.0, 2.5], 4));
+    assert_eq!(json("machines ours.toml")["name"], "ours");
+    for (change, why) in [
+        ("--set event.programs_ns=1", "tickless machines x5675-2s lists them"),
+        ("--set event.program_ns=-1", "event.program_ns"),
+        ("--set event.program_ns=many", "\"many\" is not a number"),
+        ("--set event.program_ns", "write NUMBER=VALUE"),
+        ("--cpus 5", "the next has 6"),
+    ] {
+        let _ = tickless(&format!("machines x5675-2s {change}")).exits(2, &[why]);
+    }
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! The request for a projection (a run of a recorded trace on a simulated machine), and its errors.
 
-use serde::Deserialize;
 use std::io;
 use tickless_machine::size::CPUS_MAX;
 use tickless_trace::replay::ReplayPolicy;
 
 /// The clock of a simulated machine that runs a recorded trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clock {
     Tsc,
     /// One slow counter, shared by all CPUs; every CPU reads it itself.

@@ -1,6 +1,6 @@
 //! The ways of programming the event device that a replay can follow.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tickless_core::bases::Settings;
 use tickless_core::rearm::{HandlerEnd, LazyTimers, Policy};
 
@@ -8,7 +8,7 @@ use tickless_core::rearm::{HandlerEnd, LazyTimers, Policy};
 ///
 /// The first three are the core's [`Policy`]. The others are what Linux 7.1 adds to
 /// [`ReplayPolicy::RestartAware`]: each addition alone, and both.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayPolicy {
     /// Every removal of the timer that expires first programs the device: Linux until 5.14.
