@@ -6,7 +6,7 @@
 #   soak      all kinds of timers, threads that end, forks; constant memory
 #   deferred  expiry threads and bases that go offline, on real threads
 #   sleeps    futures that are polled, reset, moved and dropped, with wakers that panic
-#   adapters  the same for embassy's driver; services of tower that panic
+#   adapters  services of tower that panic
 #   identity  timers that die in their callbacks while others are created at their addresses, under
 #             ThreadSanitizer
 #   c         everything in the C interface that threads share
@@ -87,7 +87,6 @@ for scenario in "${scenarios[@]}"; do
     adapters)
       cd timers/adapters
       attack --target-dir target -p tickless-tower --test attack --
-      attack --target-dir target -p tickless-embassy --features std --test attack --
       cd ../.. ;;
     identity) bash ci/tsan.sh identity ;;
     c)
