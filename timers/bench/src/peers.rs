@@ -52,7 +52,7 @@ pub trait Table {
         after.iter().for_each(|&after| self.add(after));
     }
 
-    /// Pairs one after the other, unless a peer takes them in batches.
+    /// Pairs one after the other.
     fn pairs(&mut self, after: &[Duration]) {
         let runtime = self.runtime();
         let _entered = runtime.as_ref().map(Handle::enter);
@@ -86,9 +86,7 @@ pub fn tables() -> Vec<TablePeer> {
     use tickless::{Timeout, local::Key};
     vec![
         table::<local::Local<{ local::PLAIN }>, Key>("**LocalTimers**"),
-        table::<local::Local<{ local::BATCHES }>, Key>("**LocalTimers**, in batches of 64"),
         table::<timeout::Timeouts<{ timeout::FROM_NOW }>, Timeout>(timeout::FROM_NOW_NAME),
-        table::<timeout::Timeouts<{ timeout::BATCHES }>, Timeout>("**Timeout**, in batches of 64"),
         table::<timeout::Timeouts<{ timeout::READS_CLOCK }>, Timeout>(
             "**Timeout**, `start(d)`, reads the clock",
         ),
@@ -181,7 +179,7 @@ pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
 pub fn expirations() -> Vec<Expire> {
     vec![
         in_steps::<local::Local<{ local::PLAIN }>>("**LocalTimers**"),
-        in_steps::<local::Local<{ local::BATCHES }>>("**LocalTimers**, keys only: `advance_into`"),
+        in_steps::<local::Local<{ local::KEYS }>>("**LocalTimers**, keys only: `advance_into`"),
         timeout::EXPIRE_VIRTUAL,
         timeout::EXPIRE_LIVE,
         in_steps::<Handles<LazyHeap>>("std BinaryHeap, lazy deletion"),

@@ -572,20 +572,6 @@ typedef struct tickless_timer_t {
 typedef void (*tickless_callback_t)(struct tickless_fired_t *fired, void *data);
 
 /**
- * A timer, and the duration after which it fires.
- */
-typedef struct tickless_timer_arming_t {
-  /**
-   * The timer.
-   */
-  const struct tickless_timer_t *timer;
-  /**
-   * The duration, in nanoseconds, counted from the time that is passed with the batch.
-   */
-  int64_t after_ns;
-} tickless_timer_arming_t;
-
-/**
  * Memory for one periodic timer, under the rules of `tickless_timer_t`; 320 bytes. Opaque.
  */
 typedef struct tickless_periodic_t {
@@ -732,20 +718,6 @@ typedef void (*tickless_local_callback_t)(struct tickless_local_t *local,
                                           struct tickless_key_t key,
                                           void *data,
                                           void *context);
-
-/**
- * A timer of a `tickless_local_t`, and the deadline to arm it for.
- */
-typedef struct tickless_arming_t {
-  /**
-   * The timer.
-   */
-  struct tickless_key_t key;
-  /**
-   * The deadline, on the loop's clock.
-   */
-  uint64_t deadline_ns;
-} tickless_arming_t;
 
 /**
  * Called by `tickless_fixed_advance` for each timer that fires, under the rules of
@@ -1034,28 +1006,6 @@ enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *t
  * for: the timer is shut down, but its memory is still in use; destroy it again later.
  */
 enum tickless_status_t tickless_timer_destroy(struct tickless_timer_t *timer);
-
-/**
- * Arms or rearms many timers, each as `tickless_timer_start_from` does, from one reading of the
- * clock. Faster than one call for each timer, because the next timers are prefetched. `armed`,
- * which may be null, receives how many timers were armed; after an error, these are the first
- * ones, and the next one caused the error.
- *
- * Errors: those of `tickless_timer_start_from`.
- */
-enum tickless_status_t tickless_timer_start_many(uint64_t now_ns,
-                                                 const struct tickless_timer_arming_t *armings,
-                                                 size_t count,
-                                                 size_t *armed);
-
-/**
- * Cancels many timers, each as `tickless_timer_cancel` does. `cancelled`, which may be null,
- * receives how many were pending. After an error, the timers behind the one that caused it have
- * not been cancelled.
- */
-enum tickless_status_t tickless_timer_cancel_many(const struct tickless_timer_t *const *timers,
-                                                  size_t count,
-                                                  size_t *cancelled);
 
 /**
  * Initialises a periodic timer in its caller's memory, without starting it. Allocates nothing;
@@ -1720,24 +1670,6 @@ enum tickless_status_t tickless_local_data(struct tickless_local_t *local,
 enum tickless_status_t tickless_local_count(struct tickless_local_t *local,
                                             size_t *timers,
                                             size_t *pending);
-
-/**
- * Arms or rearms many timers, each for its own deadline. Faster than one call for each timer,
- * because the next timers are prefetched. Keys of removed timers are skipped; `armed`, which may
- * be null, receives how many timers were armed.
- */
-enum tickless_status_t tickless_local_start_many(struct tickless_local_t *local,
-                                                 const struct tickless_arming_t *armings,
-                                                 size_t count,
-                                                 size_t *armed);
-
-/**
- * Cancels many timers. `cancelled`, which may be null, receives how many were pending.
- */
-enum tickless_status_t tickless_local_cancel_many(struct tickless_local_t *local,
-                                                  const struct tickless_key_t *keys,
-                                                  size_t count,
-                                                  size_t *cancelled);
 
 /**
  * Sets the current time, and writes the keys of the due timers into `keys`, in the order in which

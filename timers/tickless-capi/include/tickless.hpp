@@ -576,10 +576,6 @@ class timer {
   /** Labels the timer in timers::list. */
   void label(const char *text) { detail::check(tickless_timer_label(&raw_, text)); }
   tickless_timer_t *get() noexcept { return &raw_; }
-  /** An element for start_many. */
-  tickless_timer_arming_t arming(duration after) const noexcept {
-    return {&raw_, after.count()};
-  }
 
  private:
   static void call(tickless_fired_t *raw, void *self) {
@@ -597,23 +593,6 @@ class timer {
   tickless_timer_t raw_{};
   F callback_;
 };
-
-/** Starts many timers from one reading of the clock, and returns how many. `armings` is a
- * contiguous container of tickless_timer_arming_t; see timer::arming. After an error the timers
- * behind the one that caused it have not been started. */
-template <class Armings>
-std::size_t start_many(time_point now, const Armings &armings) {
-  return detail::result<std::size_t>(tickless_timer_start_many, detail::since_start(now),
-                                     std::data(armings), std::size(armings));
-}
-
-/** Cancels many timers, as timer::cancel does, and returns how many were pending. `timers` is a
- * contiguous container of `const tickless_timer_t *`; see timer::get. */
-template <class Pointers>
-std::size_t cancel_many(const Pointers &timers) {
-  return detail::result<std::size_t>(tickless_timer_cancel_many, std::data(timers),
-                                     std::size(timers));
-}
 
 /** A periodic timer with its callable, `void(tickless::fired)`. */
 template <class F>
@@ -938,20 +917,6 @@ class local {
   }
   [[nodiscard]] std::size_t pending() const {
     return detail::result<std::size_t>(tickless_local_count, raw_, nullptr);
-  }
-  /** Arms many timers; returns how many. `armings` is a contiguous container of
-   * tickless_arming_t. */
-  template <class Armings>
-  std::size_t start_many(const Armings &armings) {
-    return detail::result<std::size_t>(tickless_local_start_many, raw_, std::data(armings),
-                                       std::size(armings));
-  }
-  /** Cancels many timers; returns how many were pending. `keys` is a contiguous container of
-   * tickless_key_t. */
-  template <class Keys>
-  std::size_t cancel_many(const Keys &keys) {
-    return detail::result<std::size_t>(tickless_local_cancel_many, raw_, std::data(keys),
-                                       std::size(keys));
   }
   /** When to advance next; none if no timer is pending. */
   [[nodiscard]] std::optional<nanoseconds> next_event() const {

@@ -55,7 +55,6 @@ pub mod status;
 #[deny(unsafe_op_in_unsafe_fn)]
 mod storage;
 pub mod timer;
-pub mod timer_batches;
 pub mod timers;
 pub mod version;
 pub mod virtual_time;

@@ -1,4 +1,4 @@
-//! Operations on many local timers at a time, for loops that handle events in batches.
+//! Memory, data and counts of local timers, and firing many of them in one call.
 
 use crate::local::{Local, LocalKey, to_key};
 use crate::object::{on, optional_result_of, result_of};
@@ -7,20 +7,6 @@ use crate::status::{Outcome, Status, entry, failure, write_optional, write_resul
 use core::ffi::c_void;
 use tickless::local::LocalError;
 use tickless::time::Instant;
-
-/// A timer of a `tickless_local_t`, and the deadline to arm it for.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arming {
-    /// The timer.
-    pub key: LocalKey,
-    /// The deadline, on the loop's clock.
-    pub deadline_ns: u64,
-}
-
-/// The number of timers that are passed to the core in one call: enough that the core can prefetch
-/// the memory of the next timers while it handles one.
-const CHUNK: usize = 128;
 
 /// Returns a caller's array as a slice. If `count` is 0, `at` is ignored.
 ///
@@ -80,50 +66,6 @@ pub unsafe extern "C" fn tickless_local_count(
     optional_result_of(local, timers, |own| {
         write_optional(pending, own.pending());
         Ok(own.len())
-    })
-}
-
-/// Arms or rearms many timers, each for its own deadline. Faster than one call for each timer,
-/// because the next timers are prefetched. Keys of removed timers are skipped; `armed`, which may
-/// be null, receives how many timers were armed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tickless_local_start_many(
-    local: *mut Local,
-    armings: *const Arming,
-    count: usize,
-    armed: *mut usize,
-) -> Status {
-    optional_result_of(local, armed, |own| {
-        let mut started = 0;
-        for chunk in caller_slice(armings, count)?.chunks(CHUNK) {
-            let mut pairs = [(to_key(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
-            for (pair, arming) in pairs.iter_mut().zip(chunk) {
-                *pair = (to_key(arming.key), Instant::from_nanos(arming.deadline_ns));
-            }
-            started += own.start_many(&pairs[..chunk.len()]);
-        }
-        Ok(started)
-    })
-}
-
-/// Cancels many timers. `cancelled`, which may be null, receives how many were pending.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tickless_local_cancel_many(
-    local: *mut Local,
-    keys: *const LocalKey,
-    count: usize,
-    cancelled: *mut usize,
-) -> Status {
-    optional_result_of(local, cancelled, |own| {
-        let mut ended = 0;
-        for chunk in caller_slice(keys, count)?.chunks(CHUNK) {
-            let mut batch = [to_key(LocalKey { bits: 0 }); CHUNK];
-            for (to, key) in batch.iter_mut().zip(chunk) {
-                *to = to_key(*key);
-            }
-            ended += own.cancel_many(&batch[..chunk.len()]);
-        }
-        Ok(ended)
     })
 }
 

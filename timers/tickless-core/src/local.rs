@@ -374,4 +374,3 @@ impl<T> LocalTimers<T> {
 // These modules are at the end of the file, so that the documentation lists their methods after
 // those above.
 mod advance;
-mod many;

@@ -10,7 +10,6 @@ use std::mem::ManuallyDrop;
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{IfPending, Options, StartError, Started};
-use tickless_core::link::{PREFETCH_DISTANCE, prefetch_at};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Instant, Ns, Window};
 
@@ -77,28 +76,6 @@ impl Timeout {
         self.pinned = Some(base);
         self.is_usual = false;
         self
-    }
-
-    /// Arms or rearms many timers, each as [`start_from`](Self::start_from) does. Returns how many
-    /// were armed: one that is shut down, or pinned to a base that does not exist, is skipped.
-    ///
-    /// For programs that handle events in batches, with very many timers: the memory of later
-    /// timers is fetched while earlier ones are armed. For 64 random ones of a million timers, this
-    /// takes about half as long as arming them one by one.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_many(now: Instant, armings: &[(&Timeout, Duration)]) -> usize {
-        let mut armed = 0;
-        for (nth, &(timeout, after)) in armings.iter().enumerate() {
-            // Reading a timer's address needs its handle, so fetch the handle even earlier.
-            if let Some(&(ahead, _)) = armings.get(nth + 2 * PREFETCH_DISTANCE) {
-                prefetch_at(ahead);
-            }
-            if let Some((ahead, _)) = armings.get(nth + PREFETCH_DISTANCE) {
-                prefetch_at(ahead.timer.node().as_ptr());
-            }
-            armed += usize::from(timeout.start_from(now, after).is_ok());
-        }
-        armed
     }
 
     /// Returns whether [`start_fast`](Self::start_fast) can arm the timer.

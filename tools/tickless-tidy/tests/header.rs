@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// In the order of the header.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 16] = [
     "version.rs",
     "status.rs",
     "options.rs",
@@ -17,7 +17,6 @@ const SOURCES: [&str; 17] = [
     "stats.rs",
     "fired.rs",
     "timer.rs",
-    "timer_batches.rs",
     "periodic.rs",
     "clock_timer.rs",
     "bandwidth.rs",

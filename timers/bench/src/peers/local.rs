@@ -15,24 +15,21 @@ pub const BATCH: usize = 64;
 pub const PLAIN: u8 = 0;
 /// Each pair inserts its timer and removes it.
 pub const THROWAWAY: u8 = 1;
-/// In a loop that gets its events in batches.
-pub const BATCHES: u8 = 2;
+/// Takes the keys of due timers, without a callback.
+pub const KEYS: u8 = 2;
 
 pub struct Local<const USE: u8> {
     timers: LocalTimers<u64>,
     keys: Vec<Key>,
-    spares: Vec<Key>,
-    armings: Vec<(Key, Instant)>,
+    spare: Key,
     due: Vec<Key>,
 }
 
 impl<const USE: u8> Default for Local<USE> {
     fn default() -> Self {
         let mut timers = LocalTimers::new(Clock::manual(START));
-        let count = if USE == BATCHES { BATCH } else { 1 };
-        let spares = (0..count).map(|_| timers.insert(0).expect("room for a batch")).collect();
-        let armings = Vec::with_capacity(BATCH);
-        Local { timers, keys: Vec::new(), spares, armings, due: Vec::new() }
+        let spare = timers.insert(0).expect("room for one");
+        Local { timers, keys: Vec::new(), spare, due: Vec::new() }
     }
 }
 
@@ -50,8 +47,8 @@ impl<const USE: u8> Table for Local<USE> {
             let value = self.timers.remove(key);
             debug_assert_eq!(value, Some(0));
         } else {
-            let armed = self.timers.start(self.spares[0], after);
-            let cancelled = self.timers.cancel(self.spares[0]);
+            let armed = self.timers.start(self.spare, after);
+            let cancelled = self.timers.cancel(self.spare);
             debug_assert_eq!((armed, cancelled), (Ok(()), Ok(true)));
         }
     }
@@ -64,33 +61,6 @@ impl<const USE: u8> Table for Local<USE> {
     fn pending(&mut self) -> usize {
         self.timers.pending()
     }
-
-    fn pairs(&mut self, after: &[Duration]) {
-        if USE != BATCHES {
-            return after.iter().for_each(|&after| self.pair(after));
-        }
-        for batch in after.chunks(BATCH) {
-            self.armings.clear();
-            let keys = self.spares.iter().zip(batch);
-            self.armings.extend(keys.map(|(&key, &after)| (key, START + after)));
-            let armed = self.timers.start_many(&self.armings);
-            let cancelled = self.timers.cancel_many(&self.spares[..batch.len()]);
-            debug_assert_eq!((armed, cancelled), (batch.len(), batch.len()));
-        }
-    }
-
-    fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
-        if USE != BATCHES {
-            return plan.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
-        }
-        for batch in plan.chunks(BATCH) {
-            self.armings.clear();
-            let key_at = |&(timer, after)| (self.keys[timer as usize], START + after);
-            self.armings.extend(batch.iter().map(key_at));
-            let armed = self.timers.start_many(&self.armings);
-            debug_assert_eq!(armed, batch.len());
-        }
-    }
 }
 
 impl<const USE: u8> Steps for Local<USE> {
@@ -101,7 +71,7 @@ impl<const USE: u8> Steps for Local<USE> {
 
     fn advance(&mut self, ms: u64) -> u64 {
         let now = START + Duration::from_millis(ms);
-        if USE == BATCHES {
+        if USE == KEYS {
             self.timers.advance_into(now, &mut self.due);
             return self.due.drain(..).count() as u64;
         }

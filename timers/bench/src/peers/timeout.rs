@@ -1,6 +1,5 @@
 //! `tickless::Timeout` and `tickless::HrTimer`: any thread, a base and a driver per CPU.
 
-use super::local::BATCH;
 use super::{Expire, LIVE, Shared, Sleeper, Table, wait_for};
 use crate::latency::{Latencies, Recorder, measured, next_delay};
 use crate::random::Random;
@@ -30,8 +29,6 @@ pub const FROM_NOW: u8 = 0;
 pub const READS_CLOCK: u8 = 1;
 /// Each pair allocates its timer, and drops it instead of cancelling.
 pub const THROWAWAY: u8 = 2;
-/// Pushes out in batches.
-pub const BATCHES: u8 = 3;
 
 pub struct Timeouts<const USE: u8> {
     now: Instant,
@@ -76,19 +73,6 @@ impl<const USE: u8> Table for Timeouts<USE> {
     fn push_out(&mut self, timer: usize, after: Duration) {
         let armed = self.start(&self.timeouts[timer], after);
         debug_assert_eq!(armed, Some(Started::Pending));
-    }
-
-    fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
-        if USE != BATCHES {
-            return plan.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
-        }
-        let mut batch = Vec::with_capacity(BATCH);
-        for plan in plan.chunks(BATCH) {
-            batch.clear();
-            batch.extend(plan.iter().map(|&(nth, after)| (&self.timeouts[nth as usize], after)));
-            let armed = Timeout::start_many(self.now, &batch);
-            debug_assert_eq!(armed, plan.len());
-        }
     }
 
     fn pending(&mut self) -> usize {

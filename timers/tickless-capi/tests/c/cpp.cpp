@@ -61,7 +61,7 @@ static void timers_fire(const tickless::timers &timers) {
   UNTIL(count > 12);
 }
 
-// Timers with different callables in one container, started and cancelled together.
+// Timers with different callables in one container.
 static void timers_of_one_type(const tickless::timers &timers) {
   using any = tickless::timer<tickless::callback<>>;
   std::atomic<int> count{0};
@@ -73,16 +73,10 @@ static void timers_of_one_type(const tickless::timers &timers) {
                                         [&count, owned](tickless::fired) { count += *owned; }));
     CHECK(owned.use_count() == 2);
     auto now = timers.now();
-    std::vector<tickless_timer_arming_t> armings;
-    for (auto &timer : all) armings.push_back(timer->arming(1h));
-    CHECK(tickless::start_many(now, armings) == 2);
-    std::vector<const tickless_timer_t *> pointers{all[0]->get(), all[1]->get()};
-    CHECK(tickless::cancel_many(pointers) == 2 && tickless::cancel_many(pointers) == 0);
-    for (auto &arming : armings) arming.after_ns = 0;
-    CHECK(tickless::start_many(now, armings) == 2);
+    for (auto &timer : all) timer->start_from(now, 1h);
+    for (auto &timer : all) CHECK(timer->cancel() == tickless::found::pending);
+    for (auto &timer : all) timer->start_from(now, 0s);
     UNTIL(count == 2);
-    armings[0].after_ns = -1;
-    IS(TICKLESS_OUT_OF_RANGE, status_of([&] { tickless::start_many(now, armings); }));
   }
   CHECK(owned.use_count() == 1);
 }
@@ -189,8 +183,6 @@ static void local_timers() {
   while (auto next = local.next_event()) fired += local.advance(*next, fire, 1);
   CHECK(fired == 4 && order.substr(0, 2) == "aa");
   local.reserve(100);
-  CHECK(local.start_many(std::vector<tickless_arming_t>{{a, 1}, {b, 2}}) == 2);
-  CHECK(local.cancel_many(std::vector<tickless_key_t>{a, b}) == 2);
   local.start(a, 0ns);
   std::vector<tickless_key_t> due(4);
   CHECK(local.advance_into(1h, due) == 1 && due[0].bits == a.bits);

@@ -103,40 +103,6 @@ static void windows_and_reductions(void) {
   OK(tickless_timer_destroy(&coarse));
 }
 
-static void many_timers_share_one_reading_of_the_clock(uint32_t kind) {
-  enum { MANY = 20 };
-  tickless_timer_t own[MANY] = {{{0}}};
-  const tickless_timer_t *all[MANY];
-  tickless_timer_arming_t armings[MANY];
-  struct tally tally = {0};
-  uint64_t now;
-  size_t done = 99;
-  for (int i = 0; i < MANY; i++) {
-    OK(tickless_timer_init(&own[i], timers, kind, count, &tally));
-    all[i] = &own[i];
-    armings[i] = (tickless_timer_arming_t){&own[i], 3600 * SECOND};
-  }
-  OK(tickless_timers_now(timers, &now));
-  OK(tickless_timer_start_from(&own[0], now, 3600 * SECOND));
-  OK(tickless_timer_start_many(now, armings, MANY, &done));
-  CHECK(done == MANY);
-  OK(tickless_timer_cancel_many(all, MANY, &done));
-  CHECK(done == MANY && atomic_load(&tally.fired) == 0);
-  /* An error ends a batch; `done` shows which element caused it. */
-  armings[7].after_ns = -1;
-  IS(TICKLESS_OUT_OF_RANGE, tickless_timer_start_many(now, armings, MANY, &done));
-  CHECK(done == 7);
-  all[9] = NULL;
-  IS(TICKLESS_NULL_POINTER, tickless_timer_cancel_many(all, MANY, &done));
-  CHECK(done == 7);
-  IS(TICKLESS_NULL_POINTER, tickless_timer_start_many(now, NULL, 1, &done));
-  OK(tickless_timer_start_many(now, NULL, 0, NULL));
-  for (int i = 0; i < MANY; i++) armings[i].after_ns = i * MS / 10;
-  OK(tickless_timer_start_many(now, armings, MANY, NULL));
-  UNTIL(atomic_load(&tally.fired) == MANY);
-  for (int i = 0; i < MANY; i++) OK(tickless_timer_destroy(&own[i]));
-}
-
 static void callbacks_request_restarts(void) {
   tickless_timer_t timer = {{0}};
   struct tally tally = {0};
@@ -256,8 +222,6 @@ int main(void) {
   both_kinds_fire(TICKLESS_COARSE);
   both_kinds_fire(TICKLESS_PRECISE);
   windows_and_reductions();
-  many_timers_share_one_reading_of_the_clock(TICKLESS_COARSE);
-  many_timers_share_one_reading_of_the_clock(TICKLESS_PRECISE);
   callbacks_request_restarts();
   every_kind_of_cancel(TICKLESS_COARSE);
   every_kind_of_cancel(TICKLESS_PRECISE);

@@ -12,7 +12,7 @@ pub(crate) use list::Lists;
 pub use list::{WheelNode, WheelRef};
 pub use node::Link;
 pub(crate) use prefetch::prefetch;
-pub use prefetch::{PREFETCH_DISTANCE, prefetch_at};
+pub use prefetch::prefetch_at;
 pub use push_out::{CoarseRef, WheelLink};
 pub use timer::{NewTimer, Timer, TimerRef};
 pub(crate) use tree::{Colour, Side};

@@ -10,10 +10,6 @@ pub(crate) fn prefetch<T>(elements: &[T], number: usize) {
     prefetch_at(elements.as_ptr().wrapping_add(number.min(elements.len())));
 }
 
-/// While one timer of a batch is armed or cancelled, the memory of the timer that comes this many
-/// places later in the batch is prefetched.
-pub const PREFETCH_DISTANCE: usize = 12;
-
 /// Prefetches the cache line that contains the address `wanted`, which can be any address.
 #[inline(always)]
 pub fn prefetch_at<T>(wanted: *const T) {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tickless_core::link::{PREFETCH_DISTANCE, QueueLink, prefetch_at};
+use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
@@ -121,21 +121,5 @@ impl Sleep {
 impl CoarseSleep {
     pub(super) fn new(timers: Option<&Handle>, deadline: Instant) -> CoarseSleep {
         CoarseSleep { entry: Entry::new(timers, deadline.to_ns(), Ns::ZERO) }
-    }
-
-    /// Resets many sleeps, each as [`reset_from`](Self::reset_from) does. For programs that handle
-    /// events in batches, with very many sleeps: the memory of later sleeps is fetched while
-    /// earlier ones are reset.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn reset_many(now: Instant, resets: &mut [(Pin<&mut CoarseSleep>, Duration)]) {
-        for nth in 0..resets.len() {
-            if let Some((ahead, _)) = resets.get(nth + PREFETCH_DISTANCE) {
-                let ahead: *const CoarseSleep = &raw const **ahead;
-                prefetch_at(ahead);
-                prefetch_at(ahead.wrapping_byte_add(64));
-            }
-            let (sleep, after) = &mut resets[nth];
-            sleep.as_mut().reset_from(now, *after);
-        }
     }
 }

@@ -99,33 +99,3 @@ fn the_cost_of_an_expiry_does_not_grow_with_the_number_of_timers() {
     assert_eq!(fired.len(), timers.len());
     assert!(fired.is_sorted_by(|a, b| a < b), "each at its own instant");
 }
-
-#[test]
-fn a_batch_arms_every_timer_that_can_be_armed() {
-    let time = VirtualTime::with_builder(Timers::builder().bases(1), START);
-    let log = Log::<usize>::new();
-    let timeout = |number| {
-        let log = log.clone();
-        time.timers().timeout(move |_| log.push(number))
-    };
-    // More than are prefetched at a time. One in nine is pinned to a base that does not exist.
-    let timers: Vec<Timeout> = (0..99)
-        .map(|number| match number % 9 {
-            8 => timeout(number).pinned(tickless::driver::CpuId(7)),
-            _ => timeout(number),
-        })
-        .collect();
-    let after = |number| Duration::from_millis(100 - number as u64);
-    let armings = |more| -> Vec<_> {
-        timers.iter().enumerate().map(|(nth, timer)| (timer, more + after(nth))).collect()
-    };
-    let now = time.now();
-    assert_eq!(Timeout::start_many(now, &[]), 0);
-    assert_eq!(Timeout::start_many(now, &armings(Duration::ZERO)), 88);
-    assert_eq!(Timeout::start_many(now, &armings(SECOND)), 88, "pushed out");
-    time.advance(SECOND);
-    assert_eq!(log.take(), []);
-    time.advance(SECOND);
-    let expected: Vec<usize> = (0..99).rev().filter(|number| number % 9 != 8).collect();
-    assert_eq!(log.take(), expected);
-}

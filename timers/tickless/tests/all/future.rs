@@ -333,31 +333,6 @@ fn reset_from_counts_from_the_given_time() {
 }
 
 #[test]
-fn reset_many_resets_every_sleep() {
-    /// More than are prefetched.
-    const COUNT: u64 = if cfg!(miri) { 14 } else { 40 };
-    let time = VirtualTime::new();
-    let (count, waker) = woken();
-    let mut sleeps: Vec<_> =
-        (0..COUNT).map(|_| Box::pin(time.timers().coarse_sleep(HOUR))).collect();
-    for sleep in &mut sleeps {
-        assert!(poll(sleep.as_mut(), &waker).is_pending());
-    }
-    let hours = |nth: usize| HOUR * (2 + nth as u32);
-    let mut resets: Vec<_> =
-        sleeps.iter_mut().enumerate().map(|(nth, sleep)| (sleep.as_mut(), hours(nth))).collect();
-    let begun = time.now();
-    CoarseSleep::reset_many(begun, &mut resets);
-    for (nth, sleep) in sleeps.iter().enumerate() {
-        assert_eq!(sleep.deadline(), begun + hours(nth));
-        time.advance_to(begun + hours(nth) - MS);
-        assert_eq!(count.count(), nth as u64);
-    }
-    time.advance(MS);
-    assert_eq!(count.count(), COUNT);
-}
-
-#[test]
 fn labels_name_the_timers_of_futures() {
     let time = VirtualTime::new();
     let (_, waker) = woken();

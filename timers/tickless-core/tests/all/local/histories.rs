@@ -81,7 +81,7 @@ impl History {
             self.twin.insert(id, family);
             return;
         };
-        match self.random.below(12) {
+        match self.random.below(10) {
             0 => {
                 assert_eq!(timers.remove(key), Some(id));
                 self.twin.remove(id);
@@ -92,52 +92,12 @@ impl History {
                 assert_eq!(timers.cancel(key), Ok(self.twin.is_pending(id)));
                 self.twin.cancel(id);
             }
-            4 => self.cancel_many(timers),
-            5 => self.start_many(timers),
             _ => {
                 let window = self.any_window(timers.now().to_ns());
                 assert_eq!(timers.start_range(key, window.soft.into(), window.hard.into()), Ok(()));
                 self.twin.start(id, window);
             }
         }
-    }
-
-    /// Up to twenty timers, some twice, and keys that find nothing.
-    fn some(&mut self) -> Vec<(Key, Option<usize>)> {
-        let count = self.random.below(20);
-        let pick = |_| {
-            let id = self.random.below(self.keys.len() as u64) as usize;
-            match self.keys[id] {
-                Some(key) if !self.random.one_in(5) => Some((key, Some(id))),
-                _ => self.removed.last().map(|&key| (key, None)),
-            }
-        };
-        (0..count).filter_map(pick).collect()
-    }
-
-    fn start_many(&mut self, timers: &mut LocalTimers<usize>) {
-        let some = self.some();
-        let mut armings = Vec::new();
-        for &(key, id) in &some {
-            let Window { soft, .. } = self.any_window(timers.now().to_ns());
-            armings.push((key, soft.into()));
-            if let Some(id) = id {
-                self.twin.start(id, Window::at(soft));
-            }
-        }
-        let known = some.iter().filter(|(_, id)| id.is_some()).count();
-        assert_eq!(timers.start_many(&armings), known);
-    }
-
-    fn cancel_many(&mut self, timers: &mut LocalTimers<usize>) {
-        let some = self.some();
-        let keys: Vec<Key> = some.iter().map(|&(key, _)| key).collect();
-        let mut pending = 0;
-        for id in some.iter().filter_map(|&(_, id)| id) {
-            pending += usize::from(self.twin.is_pending(id));
-            self.twin.cancel(id);
-        }
-        assert_eq!(timers.cancel_many(&keys), pending);
     }
 
     fn any_window(&mut self, now: Ns) -> Window {
