@@ -127,14 +127,6 @@ pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison 
     });
     let mut changes: Vec<Change> = both.collect();
     let mut notes: Vec<String> = judge_turns(&mut changes).into_iter().collect();
-    for (name, of) in names.into_iter().zip([a, b]) {
-        if of.kind == "latency" && of.turn_intervals.is_none() {
-            notes.push(format!(
-                "{name} is from an earlier version and has only the range of its turns: record it \
-                 again (tickless latency --format json) to judge smaller moves, and missed and max"
-            ));
-        }
-    }
     let others = a.other_threads.zip(b.other_threads);
     let is_unlike = |(a, b): &(f64, f64)| a.max(*b) > OTHERS_RATIO_MAX * a.min(*b) + 0.5;
     if let Some((a, b)) = others.filter(is_unlike) {

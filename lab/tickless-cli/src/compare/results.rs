@@ -87,7 +87,7 @@ impl Results {
             ("study", study(document, ""))
         } else if has("policies") {
             ("replay", replay(document))
-        } else if document.get(0).is_some_and(|one| one.get("sleeper").is_some()) {
+        } else if document.get(0).is_some_and(|one| one.get("by_turn").is_some()) {
             ("latency", latency(document))
         } else {
             ("cyclictest", others::cyclictest_json(document)?)
@@ -132,9 +132,7 @@ fn study(result: &Value, prefix: &str) -> Found {
         let number = |key: &str| cell[key].as_f64();
         let (value, low, high) = (number("value")?, number("low")?, number("high")?);
         let name = format!("{prefix}{}", text(cell, "id"));
-        // Earlier versions did not write the number of repetitions.
-        let repetitions = cell["repetitions"].as_u64();
-        let is_repeated = repetitions.map_or(low < high, |count| count >= REPETITIONS_MIN);
+        let is_repeated = cell["repetitions"].as_u64() >= Some(REPETITIONS_MIN);
         let is_certain = is_repeated || cell["role"] != "live";
         let figure = Figure { low, high, is_certain, ..Figure::exact(value) };
         Some((name, text(cell, "unit"), figure))
@@ -146,8 +144,7 @@ fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     Some(Spread::of(values).median).filter(|it| it.is_finite())
 }
 
-/// Returns the figures of `latency`, each with the values of its turns. Of results of earlier
-/// versions, only the average and the quantiles have a spread of turns.
+/// Returns the figures of `latency`, each with the values of its turns.
 fn latency(document: &Value) -> Found {
     const FIGURES: [(&str, &str); 8] = [
         ("min", "ns"),
@@ -164,16 +161,7 @@ fn latency(document: &Value) -> Found {
         let figure = |(key, unit): (&str, &str)| {
             let turns = elements(&sleeper["by_turn"]);
             let turns: Vec<f64> = turns.filter_map(|turn| turn[key].as_f64()).collect();
-            let value = sleeper[key].as_f64()?;
-            let end = |end: usize| sleeper["spread"][key][end].as_f64();
-            let figure = match (end(0), end(1)) {
-                _ if !turns.is_empty() => Figure::of_turns(turns),
-                (Some(low), Some(high)) => {
-                    let is_certain = sleeper["turns"].as_u64() >= Some(REPETITIONS_MIN);
-                    Figure { low, high, is_certain, ..Figure::exact(value) }
-                }
-                _ => Figure::once(value),
-            };
+            let figure = (!turns.is_empty()).then(|| Figure::of_turns(turns))?;
             Some((format!("{name}.{key}"), unit.to_string(), figure))
         };
         FIGURES.into_iter().filter_map(figure).collect()
