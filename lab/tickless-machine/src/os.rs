@@ -41,7 +41,7 @@ use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::platform::Lock;
-use tickless_core::rearm::HandlerEnd;
+use tickless_core::rearm::{HandlerEnd, LazyTimers};
 use tickless_core::time::{CpuId, Ns, Window};
 
 #[derive(Clone, Copy, Debug)]
@@ -357,6 +357,21 @@ impl Kernel {
     fn stop_tick(&self, cpu: CpuId) {
         let _masked = irq::mask();
         self.cpus[cpu.index()].tick.cancel();
+    }
+
+    /// Called when a CPU begins to choose a task. Up to 7.0, Linux cancels the slice's timer here
+    /// (`hrtick_clear` in `schedule()`), and starts it for the chosen task. Since 7.1, whose slice
+    /// timers are lazy, it decides once, after the choice, and restarts the timer in place.
+    fn enter_choice(&self, cpu: CpuId) {
+        if self.config.timers.lazy_timers == LazyTimers::Ignored {
+            self.stop_slice(cpu);
+        }
+    }
+
+    fn stop_slice(&self, cpu: CpuId) {
+        if let Some(timer) = self.cpus[cpu.index()].slice.get() {
+            timer.cancel();
+        }
     }
 
     fn start_slice(&self, cpu: CpuId, slice: Ns) {

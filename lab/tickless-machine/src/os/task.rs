@@ -236,6 +236,7 @@ impl Kernel {
         let cpu = cpu::here();
         let mine = &self.cpus[cpu.index()];
         mine.must_choose.set(false);
+        self.enter_choice(cpu);
         let me = mine.current.get();
         let Some((is_blocked, class)) = self.with_task(me, |task| (task.is_blocked, task.class))
         else {
@@ -261,8 +262,10 @@ impl Kernel {
         };
         let waits = !queue.is_empty();
         drop(queue);
-        if let (Some(slice), true) = (self.config.slice, waits) {
-            self.start_slice(cpu, slice);
+        match self.config.slice {
+            Some(slice) if waits => self.start_slice(cpu, slice),
+            _ if next == mine.idle.get() => self.stop_slice(cpu),
+            _ => {}
         }
         self.settle(cpu);
         if next != me {
