@@ -3,7 +3,7 @@
 //! There are no published figures for comparison: the predictions were committed before any result
 //! of that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of
 //! senders and receivers, in which each sender writes to each receiver of its group in turn through
-//! small pipes. When the scheduler switches to a task while other tasks wait, it arms the timer
+//! pipes. When the scheduler switches to a task while other tasks wait, it arms the timer
 //! that ends the task's slice. That timer is *lazy*: cancelling it or moving it to a later time
 //! need not program the timer device, which means to write a new expiry to it.
 //!
@@ -91,7 +91,9 @@ impl Load {
 
 /// The number of senders in a group, which is also the number of its receivers.
 const SIDE: u16 = 5;
-const ROOM: u64 = 8;
+/// The pages of a pipe in Linux, and how many messages of 100 bytes fit on each.
+const PIPE_PAGES: u64 = 16;
+const MESSAGES_PER_PAGE: u64 = 40;
 /// The cost of handling a message, without system calls, wakeups and locks. It is charged to the
 /// sender and to the receiver.
 const MESSAGE: Ns = Ns(700);
@@ -163,7 +165,7 @@ pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
     let ended = Rc::new(Shared::new(Ps::ZERO));
     // Each receiver of a group has a pipe, into which all senders of the group write.
     for _ in 0..groups {
-        let pipe = || Rc::new(Pipe::new(&kernel, Ps::from_ns(MESSAGE), ROOM));
+        let pipe = || Rc::new(Pipe::new(&kernel, Ps::from_ns(MESSAGE), PIPE_PAGES, MESSAGES_PER_PAGE));
         let pipes: Rc<Vec<Rc<Pipe>>> = Rc::new((0..SIDE).map(|_| pipe()).collect());
         for side in 0..SIDE {
             let to = Rc::clone(&pipes);

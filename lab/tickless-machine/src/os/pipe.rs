@@ -7,64 +7,82 @@ use crate::ps::Ps;
 use std::rc::Rc;
 use tickless_core::platform::Lock;
 
-/// A pipe between tasks of the simulated kernel. It counts bytes, and does not store their values.
+/// A pipe between tasks of the simulated kernel. It counts messages, and does not store them.
+///
+/// As in Linux (`fs/pipe.c`), a read or a write holds the pipe's lock while it copies: tasks of
+/// other CPUs spin for it in the meantime. A read wakes a writer only when it frees a page of a
+/// pipe that had no free page.
 pub struct Pipe {
     kernel: Rc<Kernel>,
     buffer: SimLock<Buffer>,
-    /// The duration of a read or a write itself, without the system call, waking and waiting.
-    work: Ps,
-    room: u64,
+    /// Half the duration of a read or a write itself, without the system call, waking and waiting.
+    /// The lock is held for the second half.
+    half: Ps,
+    pages: u64,
+    messages_per_page: u64,
 }
 
 #[derive(Default)]
 struct Buffer {
-    bytes: u64,
+    messages: u64,
     reader: Option<TaskId>,
     writers: Vec<TaskId>,
 }
 
 impl Pipe {
-    /// Returns an empty pipe with a capacity of `room` bytes. Writers block while it is full.
-    pub fn new(kernel: &Rc<Kernel>, work: Ps, room: u64) -> Pipe {
-        Pipe { kernel: Rc::clone(kernel), buffer: SimLock::new(Buffer::default()), work, room }
+    /// Returns an empty pipe of `pages` pages, with so many messages on each. Writers block while it
+    /// is full. A read or a write takes the time `work`.
+    pub fn new(kernel: &Rc<Kernel>, work: Ps, pages: u64, messages_per_page: u64) -> Pipe {
+        let (kernel, buffer) = (Rc::clone(kernel), SimLock::new(Buffer::default()));
+        Pipe { kernel, buffer, half: work.scaled(0.5), pages, messages_per_page }
     }
 
-    /// Writes a byte, and wakes a task that waits to read one. Blocks while the pipe is full.
+    /// Enters the system call, and copies a message with the lock held.
+    fn lock(&self) -> <SimLock<Buffer> as Lock<Buffer>>::Guard<'_> {
+        cpu::charge(self.kernel.costs.syscall + self.half);
+        let buffer = self.buffer.lock();
+        cpu::charge(self.half);
+        buffer
+    }
+
+    /// Writes a message, and wakes a task that waits to read one. Blocks while the pipe is full.
     pub fn write(&self) {
-        cpu::charge(self.kernel.costs.syscall + self.work);
-        let mut buffer = self.buffer.lock();
-        while buffer.bytes >= self.room {
+        let mut buffer = self.lock();
+        while buffer.messages >= self.pages.saturating_mul(self.messages_per_page) {
             let me = self.kernel.current();
             buffer.writers.push(me);
             drop(buffer);
             self.kernel.block();
             buffer = self.buffer.lock();
         }
-        buffer.bytes += 1;
+        buffer.messages += 1;
         let reader = buffer.reader.take();
         drop(buffer);
-        if let Some(reader) = reader {
-            self.kernel.wake(reader);
-        }
+        self.leave(reader);
     }
 
-    /// Reads a byte, and wakes a waiting writer. Blocks while the pipe is empty. For one task only.
+    /// Reads a message, and wakes a writer that waits for the page that becomes free, if any.
+    /// Blocks while the pipe is empty. For one task only.
     pub fn read(&self) {
-        cpu::charge(self.kernel.costs.syscall + self.work);
-        loop {
-            let mut buffer = self.buffer.lock();
-            if buffer.bytes > 0 {
-                buffer.bytes -= 1;
-                let writer = buffer.writers.pop();
-                drop(buffer);
-                if let Some(writer) = writer {
-                    self.kernel.wake(writer);
-                }
-                return;
-            }
+        let mut buffer = self.lock();
+        while buffer.messages == 0 {
             buffer.reader = Some(self.kernel.current());
             drop(buffer);
             self.kernel.block();
+            buffer = self.buffer.lock();
+        }
+        buffer.messages -= 1;
+        let frees_page = buffer.messages.is_multiple_of(self.messages_per_page);
+        let writer = if frees_page { buffer.writers.pop() } else { None };
+        drop(buffer);
+        self.leave(writer);
+    }
+
+    /// Wakes a task, and returns from the system call.
+    fn leave(&self, woken: Option<TaskId>) {
+        if let Some(task) = woken {
+            self.kernel.wake(task);
+            self.kernel.preempt();
         }
     }
 }

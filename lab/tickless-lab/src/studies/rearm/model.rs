@@ -184,7 +184,7 @@ pub fn run_with(spec: &Spec, timers: Settings, others: Others, rounds: u32) -> i
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = spec.time("workload.pipe_ns");
-    let [there, back] = [(); 2].map(|()| Rc::new(Pipe::new(&kernel, work, u64::MAX)));
+    let [there, back] = [(); 2].map(|()| Rc::new(Pipe::new(&kernel, work, u64::MAX, 1)));
     let notes: Rc<[Shared<Note>; 2]> = Rc::default();
     let warm = rounds / 10;
     let tasks = Rc::new(Shared::new(None));
