@@ -40,13 +40,7 @@ impl StudyName {
     pub fn policies(self) -> &'static [ReplayPolicy] {
         match self {
             StudyName::REARM => &ReplayPolicy::DEFAULT,
-            StudyName::SCHEDULE => &[
-                ReplayPolicy::Lazy,
-                ReplayPolicy::RestartAware,
-                ReplayPolicy::LazyTimers,
-                ReplayPolicy::DeferredRearm,
-                ReplayPolicy::Linux71,
-            ],
+            StudyName::SCHEDULE => schedule::POLICIES,
             _ => &[],
         }
     }
@@ -149,18 +143,14 @@ impl Cell {
 
     fn slices(&self, spec: &Spec) -> Figures {
         let hz = self.hz.map_or_else(|| (spec.value("workload.hz") as u64).max(1), u64::from);
-        let wanted = self.policy.map(|policy| policy.set(Settings::default()));
-        let is_wanted = |way: &&schedule::DevicePolicy| {
-            wanted.is_none_or(|Settings { policy, lazy_timers, handler_end, .. }| {
-                (policy, lazy_timers, handler_end) == (way.policy, way.lazy_timers, way.handler_end)
-            })
-        };
+        let policies = self.policy.as_ref().map_or(schedule::POLICIES, std::slice::from_ref);
         let mut figures = Vec::new();
-        for way in schedule::DEVICE_POLICIES.iter().filter(is_wanted) {
+        for policy in policies {
             let load = schedule::Load::new(spec, hz, self.length.unwrap_or(20));
-            let ran = schedule::run(spec, load, *way).map_err(|error| of_machine(spec, error))?;
+            let ran =
+                schedule::run(spec, load, *policy).map_err(|error| of_machine(spec, error))?;
             figures.extend(schedule::COLUMNS.map(|(what, unit, of)| {
-                Figure::predicted(format!("{}.{what}", way.name), unit, of(&ran))
+                Figure::predicted(format!("{}.{what}", policy.name()), unit, of(&ran))
             }));
         }
         Ok(figures)

@@ -1,6 +1,6 @@
 //! Prints what `tickless study --sim` does not have: `cargo run --release --example studies -- fit`
-//! fits the numbers of the machines' files again; `schedule` and `slice` print the predictions
-//! without a published counterpart (`docs/dev/predictions.md`).
+//! fits the numbers of the machines' files again; `schedule`, `slice` and `guest` print the
+//! predictions without a published counterpart (`docs/dev/predictions.md`).
 
 // An example prints, and ends with an error or a panic.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -10,6 +10,7 @@ use std::error::Error;
 use tickless_lab::studies::{Cell, cancel, clock, phase, rearm, schedule};
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;
+use tickless_trace::replay::ReplayPolicy;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -59,12 +60,12 @@ fn schedules() -> Result<Vec<Cell>> {
 /// of groups on 16 CPUs.
 fn slices(like: &Spec) -> Result<Vec<Cell>> {
     let with = |machine: &Spec, hz, groups, messages, slice| {
-        let load = schedule::Load { groups, ..schedule::Load::new(machine, hz, messages) };
-        let load = if slice { load } else { schedule::Load { slice: None, ..load } };
+        let load = schedule::Load::new(machine, hz, messages);
+        let load = schedule::Load { groups, has_slice_timer: slice, ..load };
         let cpus = machine.costs().topology.cpus();
         let end = if slice { "timer" } else { "tick" };
         let name = format!("{cpus}cpus.{hz}hz.{groups}groups.{end}");
-        schedule::cells_of(&name, machine, load, schedule::DEVICE_POLICIES[4])
+        schedule::cells_of(&name, machine, load, ReplayPolicy::Linux71)
     };
     let big = schedule::machine(like, 2, 28).with("topology.threads_per_core", 2.0);
     let small = schedule::machine(like, 1, 16);
@@ -84,12 +85,32 @@ fn slices(like: &Spec) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
+/// The prediction for guests of an emulator with one CPU. The prices of a read or a write, a wakeup
+/// and a switch are those of the trial model in `docs/dev/predictions.md`.
+fn guests(like: &Spec) -> Result<Vec<Cell>> {
+    let guest = schedule::machine(like, 1, 1)
+        .with("topology.threads_per_core", 1.0)
+        .with("os.syscall_ns", 1_500.0)
+        .with("os.wake_ns", 1_000.0)
+        .with("os.switch_ns", 2_000.0);
+    let mut cells = Vec::new();
+    for groups in [1, 2, 4] {
+        for policy in [ReplayPolicy::RestartAware, ReplayPolicy::Linux71] {
+            let load = schedule::Load { groups, ..schedule::Load::new(&guest, 250, 1_000) };
+            let name = format!("1cpu.{groups}groups.{}", policy.name());
+            cells.extend(schedule::cells_of(&name, &guest, load, policy)?);
+        }
+    }
+    Ok(cells)
+}
+
 fn main() -> Result<()> {
     let cells = match std::env::args().nth(1).as_deref() {
         Some("fit") => return fit(),
         Some("schedule") => schedules()?,
         Some("slice") => slices(&spec("haswell-ex-4s")?)?,
-        _ => return Err("usage: studies fit|schedule|slice".into()),
+        Some("guest") => guests(&spec("haswell-ex-4s")?)?,
+        _ => return Err("usage: studies fit|schedule|slice|guest".into()),
     };
     for Cell { id, value, unit, .. } in cells {
         println!("{id:44} {value:>14.3} {unit}");

@@ -201,6 +201,8 @@ pub enum Vector {
     Look,
     /// A request of another CPU: choose again which task you run.
     Reschedule,
+    /// A request of another CPU: start the timer of your running task's slice.
+    Slice,
     Stop,
 }
 

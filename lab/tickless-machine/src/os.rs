@@ -16,10 +16,12 @@
 mod idle;
 mod off;
 mod pipe;
+mod queue;
+mod slice;
 mod task;
 
 pub use pipe::Pipe;
-pub use task::{Class, TaskId};
+pub use queue::{Class, TaskId};
 
 use crate::cost::OsCosts;
 use crate::cpu;
@@ -29,11 +31,12 @@ use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
 use crate::random::Random;
 use crate::topology::Topology;
+use queue::RunQueue;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use task::{RunQueue, Task};
+use task::Task;
 use tickless_core::bases::deferred::Call;
 use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Bases, Deferral, Options, Settings};
@@ -41,7 +44,7 @@ use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::platform::Lock;
-use tickless_core::rearm::{HandlerEnd, LazyTimers};
+use tickless_core::rearm::HandlerEnd;
 use tickless_core::time::{CpuId, Ns, Window};
 
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +57,9 @@ pub struct Config {
     /// [`Ns::NEVER`], ticks do not check other CPUs.
     pub grace: Ns,
     pub clocked: Clocked,
-    /// The longest turn of a fair task while others wait: a timer ends it. If `None`, each tick
-    /// ends the turn.
-    pub slice: Option<Ns>,
+    /// Whether a timer ends the slice of a fair task while others wait. Each tick does, if it is
+    /// used up.
+    pub has_slice_timer: bool,
 }
 
 /// The event from which a task's CPU time is counted.
@@ -165,7 +168,9 @@ impl Kernel {
         let cpus = costs.topology.cpus();
         let bases = Arc::new(Bases::new(Sim, cpus, config.timers));
         let kernel = Rc::new(Kernel {
-            cpus: (0..cpus).map(|_| PerCpu::new(&bases)).collect(),
+            cpus: (0..cpus)
+                .map(|_| PerCpu::new(&bases, RunQueue::new(cpus, config.tick)))
+                .collect(),
             bases,
             config,
             costs: costs.os,
@@ -260,6 +265,7 @@ impl Kernel {
                 self.cpus[cpu.index()].interrupted.set(cpu::clock());
                 self.cpus[cpu.index()].must_choose.set(true);
             }
+            Vector::Slice => self.share_slice(cpu),
             Vector::Stop => self.switch_off(cpu),
             Vector::Timer | Vector::Look => {
                 let run = |firing: &Firing<Sim>| self.run_callback(firing);
@@ -281,7 +287,7 @@ impl Kernel {
             None => CallbackResult::Done,
             Some(Action::Tick) => self.tick(firing),
             Some(Action::Slice) => {
-                self.share_fairly();
+                self.cpus[cpu::here().index()].must_choose.set(true);
                 CallbackResult::Done
             }
             Some(Action::Wake(task)) => {
@@ -304,9 +310,7 @@ impl Kernel {
         let call = self.bases.tick(cpu);
         self.wake_expirer(call);
         self.check_another_base(cpu, mine.ticks.get());
-        if self.config.slice.is_none() {
-            self.share_fairly();
-        }
+        self.share_fairly();
         let is_idle = mine.current.get() == mine.idle.get();
         if is_idle && self.config.idle != IdleTick::Keeps {
             return CallbackResult::Done;
@@ -359,30 +363,6 @@ impl Kernel {
         self.cpus[cpu.index()].tick.cancel();
     }
 
-    /// Called when a CPU begins to choose a task. Up to 7.0, Linux cancels the slice's timer here
-    /// (`hrtick_clear` in `schedule()`), and starts it for the chosen task. Since 7.1, whose slice
-    /// timers are lazy, it decides once, after the choice, and restarts the timer in place.
-    fn enter_choice(&self, cpu: CpuId) {
-        if self.config.timers.lazy_timers == LazyTimers::Ignored {
-            self.stop_slice(cpu);
-        }
-    }
-
-    fn stop_slice(&self, cpu: CpuId) {
-        if let Some(timer) = self.cpus[cpu.index()].slice.get() {
-            timer.cancel();
-        }
-    }
-
-    fn start_slice(&self, cpu: CpuId, slice: Ns) {
-        let _masked = irq::mask();
-        let timer = &self.cpus[cpu.index()].slice;
-        let timer = timer.get_or_init(|| OwnedTimer::lazy(&self.bases, SLICE));
-        let now = platform::now();
-        let end = now.after(slice);
-        let _ = timer.start(Window::at(end), now, Options::default());
-    }
-
     /// Programs the CPU's timer device, if an interrupt handler has not done so (`must_settle`).
     fn settle(&self, cpu: CpuId) {
         if self.cpus[cpu.index()].must_settle.take() {
@@ -392,9 +372,9 @@ impl Kernel {
 }
 
 impl PerCpu {
-    fn new(bases: &Arc<Bases<Sim>>) -> PerCpu {
+    fn new(bases: &Arc<Bases<Sim>>, queue: RunQueue) -> PerCpu {
         PerCpu {
-            queue: SimLock::new(RunQueue::default()),
+            queue: SimLock::new(queue),
             current: Cell::new(TaskId::NONE),
             idle: Cell::new(TaskId::NONE),
             must_choose: Cell::new(false),

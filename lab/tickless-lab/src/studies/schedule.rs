@@ -7,18 +7,8 @@
 //! that ends the task's slice. That timer is *lazy*: cancelling it or moving it to a later time
 //! need not program the timer device, which means to write a new expiry to it.
 //!
-//! The table lists the compared policies: what each does when the earliest timer is removed,
-//! whether it treats lazy timers differently (honoured) or not (ignored), and what it does at the
-//! end of the handler of the timer interrupt. Under *restart-aware*, cancelling the earliest timer
-//! programs the device, and restarting it writes at most once.
-//!
-//! | policy name | on a removal | lazy timers | at a handler's end |
-//! |---|---|---|---|
-//! | `lazy` | never programs | ignored | programs |
-//! | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
-//! | `lazy_timers` | restart-aware | honoured | programs |
-//! | `put_off` | restart-aware | ignored | deferred |
-//! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
+//! The compared policies decide when the event device (the CPU's timer hardware) is programmed. They
+//! are those of a replay, without the eager one.
 
 use super::result::Column;
 use crate::measure::Spread;
@@ -27,39 +17,16 @@ use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
 use tickless_core::bases::Settings;
-use tickless_core::rearm::{DeviceCounts, HandlerEnd, LazyTimers, Policy};
+use tickless_core::rearm::DeviceCounts;
 use tickless_core::time::{CpuId, Ns};
 use tickless_machine::cpu;
 use tickless_machine::engine::{self, Machine};
 use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew};
 use tickless_machine::ps::Ps;
 use tickless_machine::spec::Spec;
+use tickless_trace::replay::ReplayPolicy;
 
-/// A policy that decides when the event device (the CPU's timer hardware) is programmed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DevicePolicy {
-    pub name: &'static str,
-    pub policy: Policy,
-    pub lazy_timers: LazyTimers,
-    pub handler_end: HandlerEnd,
-}
-
-const fn way(
-    name: &'static str,
-    policy: Policy,
-    lazy_timers: LazyTimers,
-    handler_end: HandlerEnd,
-) -> DevicePolicy {
-    DevicePolicy { name, policy, lazy_timers, handler_end }
-}
-
-pub const DEVICE_POLICIES: [DevicePolicy; 5] = [
-    way("lazy", Policy::Lazy, LazyTimers::Ignored, HandlerEnd::Programs),
-    way("restart_aware", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Programs),
-    way("lazy_timers", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Programs),
-    way("put_off", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Defers),
-    way("both", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Defers),
-];
+pub const POLICIES: &[ReplayPolicy] = ReplayPolicy::ALL.split_at(1).1;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
@@ -76,8 +43,8 @@ pub struct Load {
     pub hz: u64,
     pub groups: u16,
     pub messages: u32,
-    /// The length of a time slice, which a timer ends. With `None`, the tick ends a task's turn.
-    pub slice: Option<Ns>,
+    /// Whether a timer ends time slices, beside the tick.
+    pub has_slice_timer: bool,
 }
 
 impl Load {
@@ -85,7 +52,7 @@ impl Load {
     /// and time slices that a timer ends.
     pub fn new(spec: &Spec, hz: u64, messages: u32) -> Load {
         let groups = (spec.costs().topology.cpus() / 2).max(1);
-        Load { hz, groups, messages, slice: Some(SLICE) }
+        Load { hz, groups, messages, has_slice_timer: true }
     }
 }
 
@@ -97,8 +64,6 @@ const MESSAGES_PER_PAGE: u64 = 40;
 /// The cost of handling a message, without system calls, wakeups and locks. It is charged to the
 /// sender and to the receiver.
 const MESSAGE: Ns = Ns(700);
-/// The length of a time slice in Linux on machines of eight CPUs and more: 0.7 ms times four.
-const SLICE: Ns = Ns(2_800_000);
 
 /// Returns a machine like `like` with another number of cores.
 pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
@@ -111,18 +76,23 @@ pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
 /// seed sets the random offsets between the CPUs' ticks.
 pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
     let name = format!("{}cpus.{}hz", spec.costs().topology.cpus(), load.hz);
-    let policies =
-        DEVICE_POLICIES.map(|way| cells_of(&format!("{name}.{}", way.name), spec, load, way));
-    Ok(policies.into_iter().collect::<io::Result<Vec<_>>>()?.concat())
+    let of =
+        |policy: &ReplayPolicy| cells_of(&format!("{name}.{}", policy.name()), spec, load, *policy);
+    Ok(POLICIES.iter().map(of).collect::<io::Result<Vec<_>>>()?.concat())
 }
 
-/// Returns the figures of the policy `way`, from runs with three seeds.
-pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Vec<Cell>> {
+/// Returns the figures of one policy, from runs with three seeds.
+pub fn cells_of(
+    name: &str,
+    spec: &Spec,
+    load: Load,
+    policy: ReplayPolicy,
+) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let one = |seed| {
         let mut seeded = spec.clone();
         seeded.seed += seed;
-        run(&seeded, load, way)
+        run(&seeded, load, policy)
     };
     let runs: Vec<Outcome> = (0..SEEDS).map(one).collect::<io::Result<_>>()?;
     let cell = |(what, unit, of): Column<Outcome>| {
@@ -132,7 +102,8 @@ pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::R
     Ok(COLUMNS.map(cell).to_vec())
 }
 
-pub const COLUMNS: [Column<Outcome>; 4] = [
+pub const COLUMNS: [Column<Outcome>; 5] = [
+    ("switches", "switches", |run| run.switches as f64),
     ("writes", "per 1000 switches", |run| run.per_1000(run.device.writes)),
     ("events", "per 1000 switches", |run| run.per_1000(run.device.events)),
     ("for_nothing", "per 1000 switches", |run| run.per_1000(run.device.spurious)),
@@ -146,26 +117,26 @@ impl Outcome {
 }
 
 /// Simulates the groups' messages under one policy until all have been received.
-pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
-    let Load { hz, groups, messages, slice } = load;
+pub fn run(spec: &Spec, load: Load, policy: ReplayPolicy) -> io::Result<Outcome> {
+    let Load { hz, groups, messages, has_slice_timer } = load;
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
-    let DevicePolicy { policy, lazy_timers, handler_end, .. } = way;
     let config = Config {
-        timers: Settings { policy, lazy_timers, handler_end, ..Settings::default() },
+        timers: policy.set(Settings::default()),
         tick: Ns(1_000_000_000 / hz.max(1)),
         skew: Skew { most: Ns::from_us(10), seed: 1 + spec.seed },
         idle: IdleTick::Keeps,
         grace: Ns::NEVER,
         clocked: Clocked::FromSwitch,
-        slice,
+        has_slice_timer,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let left = Rc::new(Shared::new(u32::from(groups) * u32::from(SIDE)));
     let ended = Rc::new(Shared::new(Ps::ZERO));
     // Each receiver of a group has a pipe, into which all senders of the group write.
     for _ in 0..groups {
-        let pipe = || Rc::new(Pipe::new(&kernel, Ps::from_ns(MESSAGE), PIPE_PAGES, MESSAGES_PER_PAGE));
+        let pipe =
+            || Rc::new(Pipe::new(&kernel, Ps::from_ns(MESSAGE), PIPE_PAGES, MESSAGES_PER_PAGE));
         let pipes: Rc<Vec<Rc<Pipe>>> = Rc::new((0..SIDE).map(|_| pipe()).collect());
         for side in 0..SIDE {
             let to = Rc::clone(&pipes);

@@ -11,6 +11,7 @@ use tickless_lab::studies::rearm::model::{self as rearm, Others};
 use tickless_lab::studies::{Cell, Role, schedule, sensitivity};
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;
+use tickless_trace::replay::ReplayPolicy;
 
 fn spec(name: &str) -> Spec {
     machines::named(name).unwrap().unwrap()
@@ -134,15 +135,16 @@ fn one_reader_reads_for_all() {
 fn lazy_slices_save_writes() {
     let small = schedule::machine(&spec("haswell-ex-4s"), 1, 4);
     let load = schedule::Load::new(&small, 250, 300);
-    let run = |way| schedule::run(&small, load, way).unwrap();
-    let [lazy, aware, slices, put_off, both] = schedule::DEVICE_POLICIES.map(run);
-    for one in [lazy, aware, slices, put_off, both] {
+    let run = |policy: &ReplayPolicy| schedule::run(&small, load, *policy).unwrap();
+    let runs: Vec<schedule::Outcome> = schedule::POLICIES.iter().map(run).collect();
+    let [_, aware, slices, _, both] = runs[..] else { panic!("{} policies", runs.len()) };
+    for one in &runs {
         assert!(one.ms > 1.0 && one.switches > 500, "{one:?}");
     }
     assert!(aware.device.writes > 10 * slices.device.writes, "{aware:?} {slices:?}");
     assert!(aware.device.writes > 10 * both.device.writes);
     assert!(slices.device.spurious >= aware.device.spurious);
-    assert_eq!(run(schedule::DEVICE_POLICIES[4]), both);
+    assert_eq!(run(&ReplayPolicy::Linux71), both);
 }
 
 /// Goal: two runs are identical to the last event; combining loses where the device is cheap and

@@ -4,6 +4,7 @@ use super::{Kernel, TaskId};
 use crate::cpu;
 use crate::platform::SimLock;
 use crate::ps::Ps;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use tickless_core::platform::Lock;
 
@@ -26,7 +27,8 @@ pub struct Pipe {
 struct Buffer {
     messages: u64,
     reader: Option<TaskId>,
-    writers: Vec<TaskId>,
+    /// In order of arrival.
+    writers: VecDeque<TaskId>,
 }
 
 impl Pipe {
@@ -50,7 +52,7 @@ impl Pipe {
         let mut buffer = self.lock();
         while buffer.messages >= self.pages.saturating_mul(self.messages_per_page) {
             let me = self.kernel.current();
-            buffer.writers.push(me);
+            buffer.writers.push_back(me);
             drop(buffer);
             self.kernel.block();
             buffer = self.buffer.lock();
@@ -73,7 +75,7 @@ impl Pipe {
         }
         buffer.messages -= 1;
         let frees_page = buffer.messages.is_multiple_of(self.messages_per_page);
-        let writer = if frees_page { buffer.writers.pop() } else { None };
+        let writer = if frees_page { buffer.writers.pop_front() } else { None };
         drop(buffer);
         self.leave(writer);
     }

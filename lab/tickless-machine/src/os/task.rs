@@ -1,38 +1,22 @@
-//! The tasks of the simulated kernel: run queues, wakeups, preemption.
+//! The tasks of the simulated kernel: wakeups, preemption, switches.
 //!
-//! Real-time tasks run by priority, and in order of arrival if their priorities are equal. Fair
-//! tasks take turns while no real-time task is ready. Every CPU has a queue of its own, and a woken
-//! task goes to its last CPU. If that CPU is busy, or about to be, and the task is not bound to it,
-//! the task goes to an idle CPU, as in Linux. The study of deferred expiry depends on that: its
-//! expiry thread is woken at every tick even if no timer has expired, and so drives other tasks
-//! away from their CPU.
+//! Every CPU has a queue of its own ([`queue`](super::queue)), and a woken task goes to
+//! its last CPU. If that CPU is busy, or about to be, and the task is not bound to it, the task goes
+//! to an idle CPU, as in Linux. The study of deferred expiry depends on that: its expiry thread is
+//! woken at every tick even if no timer has expired, and so drives other tasks away from their CPU.
+//! If no CPU is idle, a fair task goes to its waker's CPU if the waker is alone there, because pipes
+//! tell that a waker will soon block (`wake_affine_idle` in Linux).
 
+use super::queue::{Class, TaskId};
 use super::{Clocked, Kernel, TaskUsage};
 use crate::cpu;
 use crate::engine::{self, FiberId, Machine};
 use crate::irq::{self, Vector};
 use crate::ps::Ps;
-use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub struct TaskId(u32);
-
-impl TaskId {
-    pub(super) const NONE: TaskId = TaskId(u32::MAX);
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Default)]
-pub enum Class {
-    #[default]
-    Idle,
-    Fair,
-    /// Real-time: runs before all fair tasks, and before real-time tasks with a lower number.
-    Fifo(u8),
-}
 
 /// How a task that was woken on an idle CPU entered the queue of that CPU.
 #[derive(Clone, Copy, Debug)]
@@ -57,36 +41,16 @@ pub(super) struct Task {
     woken: bool,
     since: Ps,
     queued: Option<Queued>,
+    /// Whether the task is in its CPU's queue: also for a while after it has blocked.
+    is_in_queue: bool,
+    /// The lag with which the task left its last queue.
+    lag: i64,
     usage: TaskUsage,
 }
 
 impl Task {
     pub(super) fn idle(cpu: CpuId, fiber: FiberId) -> Task {
         Task { fiber, bound: Some(cpu), cpu, on_cpu: true, ..Task::default() }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct RunQueue {
-    ready: VecDeque<(Class, TaskId)>,
-}
-
-impl RunQueue {
-    fn push(&mut self, class: Class, task: TaskId) {
-        let place = self.ready.partition_point(|(other, _)| *other >= class);
-        self.ready.insert(place, (class, task));
-    }
-
-    fn pop_from(&mut self, class: Class) -> Option<TaskId> {
-        let first = self.ready.front()?.0;
-        if first < class {
-            return None;
-        }
-        Some(self.ready.pop_front()?.1)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.ready.is_empty()
     }
 }
 
@@ -102,7 +66,7 @@ impl Kernel {
     ) -> io::Result<TaskId> {
         let count = self.tasks.borrow().len() as u16;
         let cpu = bound.unwrap_or(CpuId(count % self.cpus.len() as u16));
-        let id = self.add(Task { class, bound, cpu, ..Task::default() });
+        let id = self.add(Task { class, bound, cpu, is_in_queue: true, ..Task::default() });
         let kernel = Rc::clone(self);
         let fiber = machine.add(move || {
             kernel.begin_turn();
@@ -111,7 +75,7 @@ impl Kernel {
         })?;
         self.tasks.borrow_mut()[id.0 as usize].fiber = fiber;
         // The machine does not run yet, so this lock takes no simulated time.
-        self.cpus[cpu.index()].queue.lock().push(class, id);
+        self.cpus[cpu.index()].queue.lock().add(id, class, 0, cpu::clock());
         self.cpus[cpu.index()].must_choose.set(true);
         Ok(id)
     }
@@ -148,64 +112,66 @@ impl Kernel {
         }
     }
 
-    /// Makes a task ready. If its class (its priority) is higher than that of the task that its CPU
-    /// runs, the woken task preempts the running one.
+    /// Makes a task ready. It preempts the task that its CPU runs if its class (its priority) is
+    /// higher, or if both are fair and it would be chosen now.
     pub fn wake(&self, id: TaskId) {
         let _masked = irq::mask();
         cpu::charge(self.costs.wake);
         let target = self.with_task(id, |task| {
             task.woken = true;
             let was_blocked = std::mem::take(&mut task.is_blocked);
-            was_blocked.then_some((task.bound, task.cpu, task.class, task.on_cpu))
+            let stays = task.on_cpu || task.is_in_queue;
+            let stays_on = task.bound.or(stays.then_some(task.cpu));
+            was_blocked.then_some((stays_on, task.cpu, task.class, task.lag))
         });
-        if let Some((bound, last, class, on_cpu)) = target.flatten() {
-            let cpu = match bound {
-                Some(cpu) => cpu,
-                None if on_cpu => last,
-                None => self.idle_cpu_near(last),
-            };
-            let there = &self.cpus[cpu.index()];
-            let is_idle = there.current.get() == there.idle.get();
-            let counts = is_idle && self.config.clocked == Clocked::FromQueue;
-            let [from, to] = [cpu::here(), cpu].map(|cpu| self.topology.socket(cpu));
-            let queued = match from == to {
-                true => Queued::At(cpu::clock()),
-                false => Queued::ByInterrupt,
-            };
-            self.with_task(id, |task| {
-                task.cpu = cpu;
-                task.queued = counts.then_some(queued);
-            });
-            self.cpus[cpu.index()].queue.lock().push(class, id);
-            self.request_choice(cpu, class);
+        let Some((stays_on, last, class, lag)) = target.flatten() else { return };
+        let cpu = stays_on.unwrap_or_else(|| self.cpu_for(class, last));
+        let there = &self.cpus[cpu.index()];
+        let is_idle = there.current.get() == there.idle.get();
+        let counts = is_idle && self.config.clocked == Clocked::FromQueue;
+        let [from, to] = [cpu::here(), cpu].map(|cpu| self.topology.socket(cpu));
+        let queued = match from == to {
+            true => Queued::At(cpu::clock()),
+            false => Queued::ByInterrupt,
+        };
+        self.with_task(id, |task| {
+            task.cpu = cpu;
+            task.is_in_queue = true;
+            task.queued = counts.then_some(queued);
+        });
+        let mut queue = there.queue.lock();
+        queue.add(id, class, lag, cpu::clock());
+        let (preempts, rest) = (queue.preempts(id), queue.rest());
+        drop(queue);
+        self.slice_is_shared(cpu, rest);
+        match preempts {
+            true if cpu == cpu::here() => there.must_choose.set(true),
+            true => irq::send(cpu, Vector::Reschedule),
+            false => {}
         }
     }
 
-    /// Makes a CPU choose a task again, if it runs a task of a class lower than `class`.
-    fn request_choice(&self, cpu: CpuId, class: Class) {
-        let running = self.cpus[cpu.index()].current.get();
-        let before = self.with_task(running, |task| class > task.class).unwrap_or(true);
-        if !before {
-            return;
-        }
-        if cpu == cpu::here() {
-            self.cpus[cpu.index()].must_choose.set(true);
-        } else {
-            irq::send(cpu, Vector::Reschedule);
-        }
-    }
-
-    fn idle_cpu_near(&self, last: CpuId) -> CpuId {
+    /// Chooses a CPU for a woken task: an idle one as near to its last one as possible, else the
+    /// waker's if the waker is alone there, else the last one.
+    fn cpu_for(&self, class: Class, last: CpuId) -> CpuId {
         let cpus = self.cpus.len();
         let from = (0..cpus).map(|step| (last.index() + step) % cpus);
         let mut idle = from.filter(|cpu| {
             let cpu = &self.cpus[*cpu];
             cpu.current.get() == cpu.idle.get() && !cpu.must_choose.get()
         });
-        idle.next().map_or(last, |cpu| CpuId(cpu as u16))
+        let here = cpu::here();
+        let tasks = self.tasks.borrow();
+        let are_here = tasks.iter().filter(|task| task.is_in_queue && task.cpu == here);
+        match idle.next() {
+            Some(idle) => CpuId(idle as u16),
+            None if class == Class::Fair && are_here.count() == 1 => here,
+            None => last,
+        }
     }
 
-    /// Called when a CPU returns from interrupts. Switches if a task must preempt the current one.
+    /// Called when a CPU returns from interrupts, and when a task returns from a system call.
+    /// Switches if a task must preempt the current one.
     pub(super) fn preempt(&self) {
         let mine = &self.cpus[cpu::here().index()];
         let cpu = cpu::here();
@@ -220,12 +186,12 @@ impl Kernel {
         }
     }
 
-    /// If the current task is a fair task, ends its turn: makes the CPU choose a task again when it
-    /// returns from the interrupt.
+    /// If the current task is a fair task that has completed its request, makes the CPU choose a
+    /// task again when it returns from the interrupt.
     pub(super) fn share_fairly(&self) {
         let mine = &self.cpus[cpu::here().index()];
         let is_fair = self.with_task(mine.current.get(), |task| task.class == Class::Fair);
-        if is_fair == Some(true) {
+        if is_fair == Some(true) && mine.queue.lock().account(cpu::clock()) {
             mine.must_choose.set(true);
         }
     }
@@ -236,37 +202,18 @@ impl Kernel {
         let cpu = cpu::here();
         let mine = &self.cpus[cpu.index()];
         mine.must_choose.set(false);
-        self.enter_choice(cpu);
+        self.begin_choice(cpu);
         let me = mine.current.get();
-        let Some((is_blocked, class)) = self.with_task(me, |task| (task.is_blocked, task.class))
-        else {
-            return;
+        let left = |task: TaskId, lag| {
+            self.with_task(task, |task| (task.is_in_queue, task.lag) = (false, lag));
         };
         let mut queue = mine.queue.lock();
-        let lowest = if is_blocked { Class::Idle } else { class };
-        let next = queue.pop_from(lowest);
-        let next = match (next, is_blocked) {
-            // The current task goes back to the queue, for its next turn, unless it is the idle
-            // task, which is never in a queue.
-            (Some(next), false) if class > Class::Idle => {
-                queue.push(class, me);
-                next
-            }
-            (Some(next), _) => next,
-            (None, false) => {
-                drop(queue);
-                self.settle(cpu);
-                return;
-            }
-            (None, true) => mine.idle.get(),
-        };
-        let waits = !queue.is_empty();
+        let is_blocked = self.with_task(me, |task| task.is_blocked) == Some(true);
+        let rest_of_blocked = if is_blocked { queue.block(cpu::clock(), left) } else { None };
+        let next = queue.choose(cpu::clock(), left).unwrap_or(mine.idle.get());
+        let rest = queue.rest();
         drop(queue);
-        match self.config.slice {
-            Some(slice) if waits => self.start_slice(cpu, slice),
-            _ if next == mine.idle.get() => self.stop_slice(cpu),
-            _ => {}
-        }
+        self.end_choice(cpu, rest_of_blocked, rest);
         self.settle(cpu);
         if next != me {
             self.switch(me, next);

@@ -6,4 +6,5 @@
 
 mod engine;
 mod fuzz;
+mod scheduler;
 mod spec;

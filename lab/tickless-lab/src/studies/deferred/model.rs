@@ -150,7 +150,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let skew = Skew { most: spec.time("workload.tick_skew_ns").to_ns(), seed };
     let tick = case.tick;
     let (idle, grace, clocked) = (IdleTick::Keeps, Ns::NEVER, Clocked::FromSwitch);
-    let config = Config { timers, tick, skew, idle, grace, clocked, slice: None };
+    let config = Config { timers, tick, skew, idle, grace, clocked, has_slice_timer: false };
     let kernel = Kernel::boot(&mut machine, config)?;
     kernel.start_expirers(&mut machine, Class::Fifo(1))?;
     expire_now_and_then(&kernel, &mut machine, spec, seed)?;

@@ -229,7 +229,7 @@ pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
         idle: IdleTick::Stops,
         grace: Ns::NEVER,
         clocked: Clocked::FromSwitch,
-        slice: None,
+        has_slice_timer: false,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = Ps::from_ns_f64(spec.value("workload.work_s") * 1e9 * SHARE);

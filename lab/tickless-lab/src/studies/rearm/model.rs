@@ -41,7 +41,7 @@ use std::rc::Rc;
 use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
-use tickless_core::rearm::{DeviceCounts, HandlerEnd, LazyTimers, Policy};
+use tickless_core::rearm::{DeviceCounts, Policy};
 use tickless_core::time::{CpuId, Ns, Window};
 use tickless_machine::cpu;
 use tickless_machine::engine::{self, Machine};
@@ -49,6 +49,7 @@ use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew}
 use tickless_machine::platform::Sim;
 use tickless_machine::ps::Ps;
 use tickless_machine::spec::Spec;
+use tickless_trace::replay::ReplayPolicy;
 
 /// The number of measured round trips, after a warm-up of a tenth as many.
 const ROUNDS: u32 = 20_000;
@@ -91,7 +92,9 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let lazy = run(sides.after, Others::Watchdog)?;
     let eager = run(sides.before, Others::Watchdog)?;
     let aware = run(Policy::RestartAware, Others::Watchdog)?;
-    let linux = run_with(spec, linux_7_2(), Others::Watchdog, ROUNDS)?;
+    // No task of this workload waits for a CPU, so the scheduler never starts a lazy timer.
+    let linux = ReplayPolicy::Linux71.set(Settings::default());
+    let linux = run_with(spec, linux, Others::Watchdog, ROUNDS)?;
     let unwatched = run(sides.before, Others::None)?;
     let [us, writes, spurious, task, share] = COLUMNS.map(|(what, unit, of)| {
         move |id: &str, run: Outcome| Cell::predicted(format!("{id}.{what}"), unit, of(&run))
@@ -150,18 +153,6 @@ struct Note {
     ran: u64,
 }
 
-/// Linux 7.1 and later: restart-aware, with lazy timers (no task of this workload waits for a CPU,
-/// so the scheduler never starts the only one), and with interrupts that leave the device to the
-/// scheduler.
-fn linux_7_2() -> Settings {
-    Settings {
-        policy: Policy::RestartAware,
-        lazy_timers: LazyTimers::Honoured,
-        handler_end: HandlerEnd::Defers,
-        ..Settings::default()
-    }
-}
-
 /// Simulates two tasks that wake each other through pipes, after a tenth of the rounds as warm-up.
 pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Result<Outcome> {
     run_with(spec, Settings { policy, ..Settings::default() }, others, rounds)
@@ -180,7 +171,7 @@ pub fn run_with(spec: &Spec, timers: Settings, others: Others, rounds: u32) -> i
         idle: IdleTick::Moves(millis("workload.next_timer_ms")),
         grace: Ns::NEVER,
         clocked: Clocked::FromQueue,
-        slice: None,
+        has_slice_timer: false,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = spec.time("workload.pipe_ns");

@@ -146,7 +146,7 @@ fn draw_config(random: &mut Random) -> Config {
         idle: if stops { IdleTick::Stops } else { IdleTick::Keeps },
         grace: GRACE,
         clocked: Clocked::FromSwitch,
-        slice: None,
+        has_slice_timer: false,
     }
 }
 

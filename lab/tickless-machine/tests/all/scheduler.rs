@@ -1,0 +1,112 @@
+//! The simulated kernel's scheduler: who runs next, and what the slice's timer costs.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tickless_core::bases::Settings;
+use tickless_core::rearm::{LazyTimers, Policy};
+use tickless_core::time::{CpuId, Ns};
+use tickless_machine::engine::{self, Machine};
+use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew};
+use tickless_machine::ps::Ps;
+use tickless_machine::{cpu, machines};
+
+/// Boots a machine with one CPU and a tick of 250 Hz.
+fn boot(lazy_timers: LazyTimers, has_slice_timer: bool) -> (Machine, Rc<Kernel>) {
+    let spec = machines::named("haswell-ex-4s").unwrap().unwrap();
+    let one = ["topology.sockets", "topology.sockets_per_group", "topology.cores_per_socket"];
+    let spec = one.iter().fold(spec, |spec, key| spec.with(key, 1.0));
+    let mut machine = Machine::new(spec.with("topology.threads_per_core", 1.0).costs());
+    let timers = Settings { policy: Policy::RestartAware, lazy_timers, ..Settings::default() };
+    let (tick, skew, idle) = (Ns::from_ms(4), Skew::NONE, IdleTick::Keeps);
+    let (grace, clocked) = (Ns::NEVER, Clocked::FromSwitch);
+    let config = Config { timers, tick, skew, idle, grace, clocked, has_slice_timer };
+    let kernel = Kernel::boot(&mut machine, config).unwrap();
+    (machine, kernel)
+}
+
+fn spawn(machine: &mut Machine, kernel: &Rc<Kernel>, body: impl FnOnce() + 'static) {
+    kernel.spawn(machine, Class::Fair, None, body).unwrap();
+}
+
+/// Goal: tasks that never block take turns of a slice, 0.7 ms with one CPU, which the timer ends;
+/// without the timer the next tick does. In the end both have run alike.
+#[test]
+fn tasks_take_turns_of_a_slice() {
+    for (has_timer, turns) in [(true, 95..105), (false, 15..20)] {
+        let (mut machine, kernel) = boot(LazyTimers::Ignored, has_timer);
+        let body = || cpu::work(Ps::from_ns(Ns::from_secs(1)));
+        (0..2).for_each(|_| spawn(&mut machine, &kernel, body));
+        machine.run(Ns::from_ms(70));
+        machine.finish();
+        assert!(turns.contains(&kernel.switches()), "{has_timer}: {}", kernel.switches());
+    }
+}
+
+/// Goal: a woken task preempts one that has run more than it, and only that. Method: the sender of
+/// four messages first computes for 5 ms. If it was first, the receiver blocks at the first tick
+/// with a positive lag, and then runs at each message. If the receiver was first, it blocked with a
+/// negative lag, left at the tick with none, and waits until the sender's request has ended.
+#[test]
+fn woken_task_preempts_one_that_has_run_more() {
+    for (first, expected) in [(0, "sr sr sr sr "), (1, "s s s s rrrr")] {
+        let (mut machine, kernel) = boot(LazyTimers::Ignored, false);
+        let pipe = Rc::new(Pipe::new(&kernel, Ps::ZERO, 16, 1));
+        let log = Rc::new(RefCell::new(String::new()));
+        let ([from, to], [read, written]) =
+            ([(); 2].map(|()| Rc::clone(&pipe)), [(); 2].map(|()| Rc::clone(&log)));
+        let sender = move || {
+            cpu::work(Ps::from_ns(Ns::from_ms(5)));
+            for _ in 0..4 {
+                written.borrow_mut().push('s');
+                to.write();
+                written.borrow_mut().push(' ');
+            }
+        };
+        let receiver = move || {
+            for _ in 0..4 {
+                from.read();
+                read.borrow_mut().push('r');
+            }
+        };
+        let mut bodies: [Box<dyn FnOnce()>; 2] = [Box::new(sender), Box::new(receiver)];
+        bodies.rotate_left(first);
+        bodies.into_iter().for_each(|body| spawn(&mut machine, &kernel, body));
+        machine.run(Ns::from_ms(70));
+        machine.finish();
+        assert_eq!(*log.borrow(), expected);
+    }
+}
+
+/// Goal: of two tasks that wake each other, the one that has run more than the other stays in the
+/// queue when it blocks, so that the slice's timer is started although nobody waits. Up to 7.0 it
+/// is cancelled at the next switch, and since 7.1 restarted in place.
+#[test]
+fn ping_pong_on_one_cpu_starts_slices() {
+    let writes = |lazy_timers| {
+        let (mut machine, kernel) = boot(lazy_timers, true);
+        let [there, back] = [(); 2].map(|()| Rc::new(Pipe::new(&kernel, Ps::ZERO, 16, 1)));
+        let ended = Rc::new(Cell::new(false));
+        let (to, from, done) = (Rc::clone(&there), Rc::clone(&back), Rc::clone(&ended));
+        spawn(&mut machine, &kernel, move || {
+            for _ in 0..1_000 {
+                to.write();
+                from.read();
+            }
+            done.set(true);
+            engine::stop();
+        });
+        spawn(&mut machine, &kernel, move || {
+            for _ in 0..1_000 {
+                there.read();
+                back.write();
+            }
+        });
+        machine.run(Ns::from_secs(1));
+        machine.finish();
+        assert!(ended.get());
+        let device = kernel.bases().view(CpuId(0)).unwrap().device;
+        1_000 * device.writes / kernel.switches()
+    };
+    let [cancelled, in_place] = [LazyTimers::Ignored, LazyTimers::Honoured].map(writes);
+    assert!(cancelled > 1_000 && in_place < 50, "{cancelled} and {in_place} for 1000 switches");
+}
