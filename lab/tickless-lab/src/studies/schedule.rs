@@ -4,11 +4,11 @@
 //! of that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of
 //! senders and receivers, in which each sender writes to each receiver of its group in turn through
 //! pipes. When the scheduler switches to a task while other tasks wait, it arms the timer
-//! that ends the task's slice. That timer is *lazy*: cancelling it or moving it to a later time
-//! need not program the timer device, which means to write a new expiry to it.
+//! that ends the task's slice. That timer is *lazy*: the timer device is perhaps not programmed,
+//! which means written with a new expiry, when the timer is cancelled or moves later.
 //!
-//! The compared policies decide when the event device (the CPU's timer hardware) is programmed. They
-//! are those of a replay, without the eager one.
+//! The compared policies decide when the event device (the CPU's timer hardware) is programmed:
+//! those of a replay, without the eager one.
 
 use super::result::Column;
 use crate::measure::Spread;

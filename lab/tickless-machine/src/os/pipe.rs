@@ -32,8 +32,8 @@ struct Buffer {
 }
 
 impl Pipe {
-    /// Returns an empty pipe of `pages` pages, with so many messages on each. Writers block while it
-    /// is full. A read or a write takes the time `work`.
+    /// Returns an empty pipe of `pages` pages, with so many messages on each. A read or a write
+    /// takes the time `work`.
     pub fn new(kernel: &Rc<Kernel>, work: Ps, pages: u64, messages_per_page: u64) -> Pipe {
         let (kernel, buffer) = (Rc::clone(kernel), SimLock::new(Buffer::default()));
         Pipe { kernel, buffer, half: work.scaled(0.5), pages, messages_per_page }

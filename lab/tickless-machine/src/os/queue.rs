@@ -11,8 +11,8 @@
 //!   have run for its request. Of the eligible tasks, that with the earliest deadline is chosen.
 //! - The running task keeps its CPU until its request ends or it is no longer eligible
 //!   (`RUN_TO_PARITY`).
-//! - A task that blocks while it is not eligible stays in the queue, so that it cannot shed its debt
-//!   by a short sleep. It leaves when it would be chosen (`DELAY_DEQUEUE`, since 6.12).
+//! - A task that blocks while it is not eligible stays in the queue: a short sleep is no way to
+//!   shed the debt. It leaves when it would be chosen (`DELAY_DEQUEUE`, since 6.12).
 //! - A woken task gets the lag that it had when it left (`PLACE_LAG`). It preempts the running task
 //!   if it would be chosen now.
 
@@ -160,8 +160,8 @@ impl RunQueue {
         self.running.is_none() || self.first().is_some_and(|first| first.task == task)
     }
 
-    /// Removes the running task, which blocks, or delays that. If the task leaves, calls `left` with
-    /// its lag, and returns what was left of its request if several others are in the queue.
+    /// Removes the running task, which blocks, or delays that. If the task leaves, `left` gets its
+    /// lag, and what was left of its request is returned if several others are in the queue.
     pub(super) fn block(&mut self, now: Ps, left: impl FnOnce(TaskId, i64)) -> Option<Ns> {
         self.account(now);
         let (mean, rest) = (self.mean(), self.rest());

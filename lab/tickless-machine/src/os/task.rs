@@ -1,11 +1,11 @@
 //! The tasks of the simulated kernel: wakeups, preemption, switches.
 //!
-//! Every CPU has a queue of its own ([`queue`](super::queue)), and a woken task goes to
-//! its last CPU. If that CPU is busy, or about to be, and the task is not bound to it, the task goes
-//! to an idle CPU, as in Linux. The study of deferred expiry depends on that: its expiry thread is
+//! Every CPU has a queue of its own ([`queue`](super::queue)), and a woken task goes to its last
+//! CPU. If that is busy, or about to be, and the task is not bound to it, the task goes to an idle
+//! CPU, as in Linux. The study of deferred expiry depends on that: its expiry thread is
 //! woken at every tick even if no timer has expired, and so drives other tasks away from their CPU.
-//! If no CPU is idle, a fair task goes to its waker's CPU if the waker is alone there, because pipes
-//! tell that a waker will soon block (`wake_affine_idle` in Linux).
+//! If no CPU is idle, a fair task goes to its waker's CPU if the waker is alone there: pipes tell
+//! that a waker will soon block (`wake_affine_idle` in Linux).
 
 use super::queue::{Class, TaskId};
 use super::{Clocked, Kernel, TaskUsage};
