@@ -27,16 +27,6 @@ check wasm32-unknown-unknown
 check thumbv7em-none-eabihf
 check thumbv7em-none-eabihf --features tickless-core/portable-atomic
 
-# node runs timers in WebAssembly.
-command -v node >/dev/null || install_packages nodejs
-if command -v node >/dev/null && has_target wasm32-unknown-unknown; then
-  cargo build --locked -q -p tickless-core --example wasm --target wasm32-unknown-unknown
-  built=${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/debug/examples/wasm.wasm
-  timeout 120 node timers/tickless-core/examples/wasm/run.mjs "$built"
-else
-  skip platforms "there is no node, or no standard library for wasm32-unknown-unknown"
-fi
-
 # The portable platform of the library, for systems other than Linux. Its tests run on this machine;
 # for those systems the library, its futures and examples are only checked.
 export RUSTFLAGS="--cfg tickless_portable ${RUSTFLAGS:-}"
