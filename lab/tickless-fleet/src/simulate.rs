@@ -7,7 +7,6 @@
 
 use crate::row::{Figure, Row};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tickless_core::bases::Settings;
 use tickless_lab::studies::rearm::model as rearm;
 use tickless_lab::studies::{self, STUDIES, Study, schedule};
 use tickless_machine::size::exactly;
@@ -134,7 +133,6 @@ impl Cell {
     }
 
     fn ping_pong(&self, spec: &Spec, policy: ReplayPolicy) -> Figures {
-        let policy = policy.set(Settings::default()).policy;
         let rounds = self.length.unwrap_or(20_000);
         let ran = rearm::run(spec, policy, rearm::Others::Watchdog, rounds);
         let ran = ran.map_err(|error| of_machine(spec, error))?;

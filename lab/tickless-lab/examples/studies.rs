@@ -1,6 +1,6 @@
 //! Prints what `tickless study --sim` does not have: `cargo run --release --example studies -- fit`
-//! fits the numbers of the machines' files again; `schedule`, `slice` and `guest` print the
-//! predictions without a published counterpart (`docs/dev/predictions.md`).
+//! fits the numbers of the machines' files again; `guest` prints a prediction without a published
+//! counterpart (`docs/dev/predictions.md`).
 
 // An example prints, and ends with an error or a panic.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -9,6 +9,7 @@
 use std::error::Error;
 use tickless_lab::studies::{Cell, cancel, clock, phase, rearm, schedule};
 use tickless_machine::machines;
+use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 use tickless_trace::replay::ReplayPolicy;
 
@@ -42,54 +43,11 @@ fn fit() -> Result<()> {
     Ok(())
 }
 
-/// Returns the cells of the first prediction: two machines, each with two ticks.
-fn schedules() -> Result<Vec<Cell>> {
-    let like = spec("haswell-ex-4s")?;
-    let [small, big] = [schedule::machine(&like, 1, 8), schedule::machine(&like, 4, 16)];
-    let mut cells = Vec::new();
-    for (machine, messages) in [(small, 2_000), (big, 800)] {
-        for hz in [1_000, 250] {
-            let load = schedule::Load::new(&machine, hz, messages);
-            cells.extend(schedule::cells(&machine, load)?);
-        }
-    }
-    Ok(cells)
-}
-
-/// The second prediction: slices that the timer or the tick ends, on 112 CPUs, and several numbers
-/// of groups on 16 CPUs.
-fn slices(like: &Spec) -> Result<Vec<Cell>> {
-    let with = |machine: &Spec, hz, groups, messages, slice| {
-        let load = schedule::Load::new(machine, hz, messages);
-        let load = schedule::Load { groups, has_slice_timer: slice, ..load };
-        let cpus = machine.costs().topology.cpus();
-        let end = if slice { "timer" } else { "tick" };
-        let name = format!("{cpus}cpus.{hz}hz.{groups}groups.{end}");
-        schedule::cells_of(&name, machine, load, ReplayPolicy::Linux71)
-    };
-    let big = schedule::machine(like, 2, 28).with("topology.threads_per_core", 2.0);
-    let small = schedule::machine(like, 1, 16);
-    let mut cells = Vec::new();
-    for hz in [1_000, 250] {
-        for groups in [20, 56] {
-            for slice in [false, true] {
-                cells.extend(with(&big, hz, groups, 4_000, slice)?);
-            }
-        }
-    }
-    for hz in [1_000, 250] {
-        for groups in [2, 4, 8, 16, 32, 64] {
-            cells.extend(with(&small, hz, groups, 12_800 / u32::from(groups), true)?);
-        }
-    }
-    Ok(cells)
-}
-
 /// The prediction for guests of an emulator with one CPU. The prices of a read or a write, a wakeup
 /// and a switch are those of the trial model in `docs/dev/predictions.md`.
 fn guests(like: &Spec) -> Result<Vec<Cell>> {
-    let guest = schedule::machine(like, 1, 1)
-        .with("topology.threads_per_core", 1.0)
+    let guest = sized(like, 1)
+        .spec
         .with("os.syscall_ns", 1_500.0)
         .with("os.wake_ns", 1_000.0)
         .with("os.switch_ns", 2_000.0);
@@ -98,7 +56,7 @@ fn guests(like: &Spec) -> Result<Vec<Cell>> {
         for policy in [ReplayPolicy::RestartAware, ReplayPolicy::Linux71] {
             let load = schedule::Load { groups, ..schedule::Load::new(&guest, 250, 1_000) };
             let name = format!("1cpu.{groups}groups.{}", policy.name());
-            cells.extend(schedule::cells_of(&name, &guest, load, policy)?);
+            cells.extend(schedule::cells(&name, &guest, load, policy)?);
         }
     }
     Ok(cells)
@@ -107,10 +65,8 @@ fn guests(like: &Spec) -> Result<Vec<Cell>> {
 fn main() -> Result<()> {
     let cells = match std::env::args().nth(1).as_deref() {
         Some("fit") => return fit(),
-        Some("schedule") => schedules()?,
-        Some("slice") => slices(&spec("haswell-ex-4s")?)?,
         Some("guest") => guests(&spec("haswell-ex-4s")?)?,
-        _ => return Err("usage: studies fit|schedule|slice|guest".into()),
+        _ => return Err("usage: studies fit|guest".into()),
     };
     for Cell { id, value, unit, .. } in cells {
         println!("{id:44} {value:>14.3} {unit}");

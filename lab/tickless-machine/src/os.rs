@@ -32,7 +32,7 @@ use crate::ps::Ps;
 use crate::random::Random;
 use crate::topology::Topology;
 use queue::RunQueue;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ struct PerCpu {
     /// The time at which another CPU's latest request to choose a task arrived.
     interrupted: Cell<Ps>,
     tick: Timer,
-    slice: OnceCell<Timer>,
+    slice: Option<Timer>,
     /// Whether an interrupt handler has left the timer device unprogrammed. Then the CPU programs
     /// it before it continues with a task or sleeps.
     must_settle: Cell<bool>,
@@ -168,9 +168,7 @@ impl Kernel {
         let cpus = costs.topology.cpus();
         let bases = Arc::new(Bases::new(Sim, cpus, config.timers));
         let kernel = Rc::new(Kernel {
-            cpus: (0..cpus)
-                .map(|_| PerCpu::new(&bases, RunQueue::new(cpus, config.tick)))
-                .collect(),
+            cpus: (0..cpus).map(|_| PerCpu::new(&bases, cpus, &config)).collect(),
             bases,
             config,
             costs: costs.os,
@@ -372,15 +370,15 @@ impl Kernel {
 }
 
 impl PerCpu {
-    fn new(bases: &Arc<Bases<Sim>>, queue: RunQueue) -> PerCpu {
+    fn new(bases: &Arc<Bases<Sim>>, cpus: u16, config: &Config) -> PerCpu {
         PerCpu {
-            queue: SimLock::new(queue),
+            queue: SimLock::new(RunQueue::new(cpus, config.tick)),
             current: Cell::new(TaskId::NONE),
             idle: Cell::new(TaskId::NONE),
             must_choose: Cell::new(false),
             interrupted: Cell::new(Ps::ZERO),
             tick: OwnedTimer::new(bases, TICK),
-            slice: OnceCell::new(),
+            slice: config.has_slice_timer.then(|| OwnedTimer::lazy(bases, SLICE)),
             must_settle: Cell::new(false),
             ticks: Cell::new(0),
             expirer: Cell::new(None),

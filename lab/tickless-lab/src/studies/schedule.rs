@@ -43,16 +43,13 @@ pub struct Load {
     pub hz: u64,
     pub groups: u16,
     pub messages: u32,
-    /// Whether a timer ends time slices, beside the tick.
-    pub has_slice_timer: bool,
 }
 
 impl Load {
-    /// Returns the load for which the predictions were made: a group for every two CPUs of `spec`,
-    /// and time slices that a timer ends.
+    /// Returns the load for which the first predictions were made: a group for every two CPUs.
     pub fn new(spec: &Spec, hz: u64, messages: u32) -> Load {
         let groups = (spec.costs().topology.cpus() / 2).max(1);
-        Load { hz, groups, messages, has_slice_timer: true }
+        Load { hz, groups, messages }
     }
 }
 
@@ -65,29 +62,9 @@ const MESSAGES_PER_PAGE: u64 = 40;
 /// sender and to the receiver.
 const MESSAGE: Ns = Ns(700);
 
-/// Returns a machine like `like` with another number of cores.
-pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
-    like.with("topology.sockets", f64::from(sockets))
-        .with("topology.sockets_per_group", f64::from(sockets))
-        .with("topology.cores_per_socket", f64::from(cores_per_socket))
-}
-
-/// Returns the predicted figures of a machine under each policy, from runs with three seeds. The
+/// Returns the predicted figures of a machine under one policy, from runs with three seeds. The
 /// seed sets the random offsets between the CPUs' ticks.
-pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
-    let name = format!("{}cpus.{}hz", spec.costs().topology.cpus(), load.hz);
-    let of =
-        |policy: &ReplayPolicy| cells_of(&format!("{name}.{}", policy.name()), spec, load, *policy);
-    Ok(POLICIES.iter().map(of).collect::<io::Result<Vec<_>>>()?.concat())
-}
-
-/// Returns the figures of one policy, from runs with three seeds.
-pub fn cells_of(
-    name: &str,
-    spec: &Spec,
-    load: Load,
-    policy: ReplayPolicy,
-) -> io::Result<Vec<Cell>> {
+pub fn cells(name: &str, spec: &Spec, load: Load, policy: ReplayPolicy) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let one = |seed| {
         let mut seeded = spec.clone();
@@ -118,7 +95,7 @@ impl Outcome {
 
 /// Simulates the groups' messages under one policy until all have been received.
 pub fn run(spec: &Spec, load: Load, policy: ReplayPolicy) -> io::Result<Outcome> {
-    let Load { hz, groups, messages, has_slice_timer } = load;
+    let Load { hz, groups, messages } = load;
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
     let config = Config {
@@ -128,7 +105,7 @@ pub fn run(spec: &Spec, load: Load, policy: ReplayPolicy) -> io::Result<Outcome>
         idle: IdleTick::Keeps,
         grace: Ns::NEVER,
         clocked: Clocked::FromSwitch,
-        has_slice_timer,
+        has_slice_timer: true,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let left = Rc::new(Shared::new(u32::from(groups) * u32::from(SIDE)));

@@ -2,7 +2,6 @@
 
 use tickless_core::bases::Scan;
 use tickless_core::phase::Phase;
-use tickless_core::rearm::Policy;
 use tickless_lab::studies::cancel::model::{self as cancel, Caches, Case};
 use tickless_lab::studies::clock::model::{self as clock, Source, Ticks};
 use tickless_lab::studies::deferred::model as deferred;
@@ -10,6 +9,7 @@ use tickless_lab::studies::phase::model as phase;
 use tickless_lab::studies::rearm::model::{self as rearm, Others};
 use tickless_lab::studies::{Cell, Role, schedule, sensitivity};
 use tickless_machine::machines;
+use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 use tickless_trace::replay::ReplayPolicy;
 
@@ -133,7 +133,7 @@ fn one_reader_reads_for_all() {
 /// arrive, and two runs are identical.
 #[test]
 fn lazy_slices_save_writes() {
-    let small = schedule::machine(&spec("haswell-ex-4s"), 1, 4);
+    let small = sized(&spec("haswell-ex-4s"), 4).spec;
     let load = schedule::Load::new(&small, 250, 300);
     let run = |policy: &ReplayPolicy| schedule::run(&small, load, *policy).unwrap();
     let runs: Vec<schedule::Outcome> = schedule::POLICIES.iter().map(run).collect();
@@ -183,7 +183,7 @@ fn sensitivity_fits_again() {
     // With this much work in a pipe call, less of it makes up for the dearest system call.
     let spec = spec("x5675-2s").with("workload.pipe_ns", 400.0);
     let study = |spec: &Spec| {
-        let us = rearm::run(spec, Policy::Lazy, Others::Watchdog, 500).unwrap().us;
+        let us = rearm::run(spec, ReplayPolicy::Lazy, Others::Watchdog, 500).unwrap().us;
         vec![Cell::predicted("lazy", "us", us)]
     };
     let wanted = study(&spec)[0].value;
@@ -212,7 +212,7 @@ fn eager_removal_writes_eight_times_a_round_trip() {
     // Leaving idle cancels the tick, which is not lazy: three writes on each CPU.
     assert!((value("linux_7_2.device_writes_per_round_trip") - 6.0).abs() < 0.1);
     assert!(value("lazy.spurious_wakeups_per_s") > value("eager.spurious_wakeups_per_s"));
-    let run = || rearm::run(&spec, Policy::Eager, Others::Watchdog, 500).unwrap();
+    let run = || rearm::run(&spec, ReplayPolicy::Eager, Others::Watchdog, 500).unwrap();
     assert_eq!(run(), run(), "two runs are identical");
 }
 

@@ -6,12 +6,11 @@
 //! the timer is restarted in place, or cancelled if the CPU becomes idle. A task that enters the
 //! queue then starts it only if it is not armed.
 
-use super::{Kernel, SLICE};
+use super::Kernel;
 use crate::cpu;
 use crate::irq::{self, Vector};
 use crate::platform;
 use tickless_core::bases::Options;
-use tickless_core::owned::OwnedTimer;
 use tickless_core::platform::Lock;
 use tickless_core::rearm::LazyTimers;
 use tickless_core::time::{CpuId, Ns, Window};
@@ -41,17 +40,13 @@ impl Kernel {
 
     /// Called when a task has entered a CPU's queue, with what is left of the running task's slice.
     pub(super) fn slice_is_shared(&self, cpu: CpuId, rest: Option<Ns>) {
-        let timer = self.cpus[cpu.index()].slice.get();
-        let is_armed = timer.is_some_and(|timer| timer.is_pending());
-        match rest {
-            Some(rest) if !(self.decides_once() && is_armed) => {
-                if cpu == cpu::here() {
-                    self.start_slice(cpu, rest);
-                } else if self.config.has_slice_timer {
-                    irq::send(cpu, Vector::Slice);
-                }
-            }
-            _ => {}
+        let (Some(rest), Some(timer)) = (rest, &self.cpus[cpu.index()].slice) else { return };
+        if self.decides_once() && timer.is_pending() {
+            return;
+        }
+        match cpu == cpu::here() {
+            true => self.start_slice(cpu, rest),
+            false => irq::send(cpu, Vector::Slice),
         }
     }
 
@@ -67,17 +62,15 @@ impl Kernel {
     }
 
     fn start_slice(&self, cpu: CpuId, rest: Ns) {
-        if self.config.has_slice_timer {
+        if let Some(timer) = &self.cpus[cpu.index()].slice {
             let _masked = irq::mask();
-            let timer = &self.cpus[cpu.index()].slice;
-            let timer = timer.get_or_init(|| OwnedTimer::lazy(&self.bases, SLICE));
             let now = platform::now();
             let _ = timer.start(Window::at(now.after(rest)), now, Options::default());
         }
     }
 
     fn stop_slice(&self, cpu: CpuId) {
-        if let Some(timer) = self.cpus[cpu.index()].slice.get() {
+        if let Some(timer) = &self.cpus[cpu.index()].slice {
             timer.cancel();
         }
     }

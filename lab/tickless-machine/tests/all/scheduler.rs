@@ -8,14 +8,13 @@ use tickless_core::time::{CpuId, Ns};
 use tickless_machine::engine::{self, Machine};
 use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew};
 use tickless_machine::ps::Ps;
+use tickless_machine::size::sized;
 use tickless_machine::{cpu, machines};
 
 /// Boots a machine with one CPU and a tick of 250 Hz.
 fn boot(lazy_timers: LazyTimers, has_slice_timer: bool) -> (Machine, Rc<Kernel>) {
     let spec = machines::named("haswell-ex-4s").unwrap().unwrap();
-    let one = ["topology.sockets", "topology.sockets_per_group", "topology.cores_per_socket"];
-    let spec = one.iter().fold(spec, |spec, key| spec.with(key, 1.0));
-    let mut machine = Machine::new(spec.with("topology.threads_per_core", 1.0).costs());
+    let mut machine = Machine::new(sized(&spec, 1).spec.costs());
     let timers = Settings { policy: Policy::RestartAware, lazy_timers, ..Settings::default() };
     let (tick, skew, idle) = (Ns::from_ms(4), Skew::NONE, IdleTick::Keeps);
     let (grace, clocked) = (Ns::NEVER, Clocked::FromSwitch);

@@ -41,7 +41,7 @@ use std::rc::Rc;
 use tickless_core::bases::firing::{CallbackResult, Firing};
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
-use tickless_core::rearm::{DeviceCounts, Policy};
+use tickless_core::rearm::DeviceCounts;
 use tickless_core::time::{CpuId, Ns, Window};
 use tickless_machine::cpu;
 use tickless_machine::engine::{self, Machine};
@@ -84,17 +84,17 @@ pub const COLUMNS: [Column<Outcome>; 5] = [
 /// The two compared settings: a removal programs the device (eager), or leaves it as it is (lazy).
 /// The kernel had become eager by an earlier change, which the published patch reverted. So
 /// "before" is eager and "after", with the patch, is lazy.
-pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
+pub const SIDES: Sides<ReplayPolicy> =
+    Sides { before: ReplayPolicy::Eager, after: ReplayPolicy::Lazy };
 
 /// Simulates the ping-pong with each policy, and judges the effect on time and device writes.
-pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
+pub fn cells(spec: &Spec, sides: Sides<ReplayPolicy>) -> io::Result<Vec<Cell>> {
     let run = |policy, others| run(spec, policy, others, ROUNDS);
     let lazy = run(sides.after, Others::Watchdog)?;
     let eager = run(sides.before, Others::Watchdog)?;
-    let aware = run(Policy::RestartAware, Others::Watchdog)?;
+    let aware = run(ReplayPolicy::RestartAware, Others::Watchdog)?;
     // No task of this workload waits for a CPU, so the scheduler never starts a lazy timer.
-    let linux = ReplayPolicy::Linux71.set(Settings::default());
-    let linux = run_with(spec, linux, Others::Watchdog, ROUNDS)?;
+    let linux = run(ReplayPolicy::Linux71, Others::Watchdog)?;
     let unwatched = run(sides.before, Others::None)?;
     let [us, writes, spurious, task, share] = COLUMNS.map(|(what, unit, of)| {
         move |id: &str, run: Outcome| Cell::predicted(format!("{id}.{what}"), unit, of(&run))
@@ -154,18 +154,13 @@ struct Note {
 }
 
 /// Simulates two tasks that wake each other through pipes, after a tenth of the rounds as warm-up.
-pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Result<Outcome> {
-    run_with(spec, Settings { policy, ..Settings::default() }, others, rounds)
-}
-
-/// As [`run()`], with any settings of the timers.
-pub fn run_with(spec: &Spec, timers: Settings, others: Others, rounds: u32) -> io::Result<Outcome> {
+pub fn run(spec: &Spec, policy: ReplayPolicy, others: Others, rounds: u32) -> io::Result<Outcome> {
     let topology = spec.costs().topology;
     let cpus = [0, if topology.sockets > 1 { topology.cores_per_socket } else { 1 }].map(CpuId);
     let mut machine = Machine::new(spec.costs());
     let millis = |key| Ns((spec.value(key).max(1.0) * 1e6) as u64);
     let config = Config {
-        timers,
+        timers: policy.set(Settings::default()),
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
         skew: Skew::NONE,
         idle: IdleTick::Moves(millis("workload.next_timer_ms")),
