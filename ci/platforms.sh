@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks the `no_std` crates for targets without an operating system, and the library for systems
-# other than Linux. Runs timers in WebAssembly, the tests of the portable platform, those of the
-# library with musl, and those of the `no_std` crates and the library on aarch64 under qemu. Reports
-# targets and tools that this machine lacks as SKIPPED.
+# other than Linux. Runs the tests of the portable platform, those of the library with musl, and
+# those of the `no_std` crates and the library on aarch64 under qemu. Reports targets and tools that
+# this machine lacks as SKIPPED.
 . "$(dirname "$0")/lib.sh"
 
 has_target() {
