@@ -112,19 +112,19 @@ impl RunQueue {
     }
 
     /// Adds a task that was woken, with the lag that it left a queue with. If it is still in this
-    /// queue, it stays where it is, or at the mean if it was behind that.
-    pub(super) fn add(&mut self, task: TaskId, class: Class, lag: i64, now: Ps) {
+    /// queue, it stays where it is, or at the mean if it was behind that, and false is returned.
+    pub(super) fn add(&mut self, task: TaskId, class: Class, lag: i64, now: Ps) -> bool {
         self.account(now);
         let mean = self.mean();
-        let lag = match self.find(Some(task)) {
-            None => lag,
+        let (lag, is_new) = match self.find(Some(task)) {
+            None => (lag, true),
             Some(entry) if entry.is_delayed && entry.ran < mean => {
                 self.take(task);
-                0
+                (0, false)
             }
             Some(entry) => {
                 entry.is_delayed = false;
-                return;
+                return false;
             }
         };
         // The task changes the mean, so that its lag would be smaller without this factor.
@@ -132,6 +132,7 @@ impl RunQueue {
         let ran = self.mean() - lag * (others + 1) / others.max(1);
         let deadline = ran + self.slice;
         self.entries.push(Entry { task, class, is_delayed: false, ran, deadline });
+        is_new
     }
 
     /// Takes a task out. Returns its lag.

@@ -2,9 +2,10 @@
 //!
 //! Up to 7.0, Linux acts at each step: the timer is cancelled when a CPU begins to choose a task,
 //! started when a task leaves the queue, started for the chosen task, and started when a task
-//! enters the queue. Since 7.1, whose slice timers are lazy, it decides once, after the choice:
-//! the timer is restarted in place, or cancelled if the CPU becomes idle. A task that enters the
-//! queue then starts it only if it is not armed.
+//! enters the queue, but not if the task was still there when it was woken. Since 7.1, whose slice
+//! timers are lazy, it decides once, after the choice: the timer is restarted in place, or
+//! cancelled if the CPU becomes idle. A task that enters the queue then starts it only if it is not
+//! armed.
 
 use super::Kernel;
 use crate::cpu;

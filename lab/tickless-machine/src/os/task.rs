@@ -140,8 +140,8 @@ impl Kernel {
             task.queued = counts.then_some(queued);
         });
         let mut queue = there.queue.lock();
-        queue.add(id, class, lag, cpu::clock());
-        let (preempts, rest) = (queue.preempts(id), queue.rest());
+        let is_new = queue.add(id, class, lag, cpu::clock());
+        let (preempts, rest) = (queue.preempts(id), queue.rest().filter(|_| is_new));
         drop(queue);
         self.slice_is_shared(cpu, rest);
         match preempts {

@@ -11,10 +11,10 @@ use tickless_machine::ps::Ps;
 use tickless_machine::size::sized;
 use tickless_machine::{cpu, machines};
 
-/// Boots a machine with one CPU and a tick of 250 Hz.
+/// Boots a machine with two CPUs and a tick of 250 Hz. All tasks are bound to the first CPU.
 fn boot(lazy_timers: LazyTimers, has_slice_timer: bool) -> (Machine, Rc<Kernel>) {
     let spec = machines::named("haswell-ex-4s").unwrap().unwrap();
-    let mut machine = Machine::new(sized(&spec, 1).spec.costs());
+    let mut machine = Machine::new(sized(&spec, 2).spec.costs());
     let timers = Settings { policy: Policy::RestartAware, lazy_timers, ..Settings::default() };
     let (tick, skew, idle) = (Ns::from_ms(4), Skew::NONE, IdleTick::Keeps);
     let (grace, clocked) = (Ns::NEVER, Clocked::FromSwitch);
@@ -24,14 +24,14 @@ fn boot(lazy_timers: LazyTimers, has_slice_timer: bool) -> (Machine, Rc<Kernel>)
 }
 
 fn spawn(machine: &mut Machine, kernel: &Rc<Kernel>, body: impl FnOnce() + 'static) {
-    kernel.spawn(machine, Class::Fair, None, body).unwrap();
+    kernel.spawn(machine, Class::Fair, Some(CpuId(0)), body).unwrap();
 }
 
-/// Goal: tasks that never block take turns of a slice, 0.7 ms with one CPU, which the timer ends;
+/// Goal: tasks that never block take turns of a slice, 1.4 ms with two CPUs, which the timer ends;
 /// without the timer the next tick does. In the end both have run alike.
 #[test]
 fn tasks_take_turns_of_a_slice() {
-    for (has_timer, turns) in [(true, 95..105), (false, 15..20)] {
+    for (has_timer, turns) in [(true, 48..55), (false, 15..20)] {
         let (mut machine, kernel) = boot(LazyTimers::Ignored, has_timer);
         let body = || cpu::work(Ps::from_ns(Ns::from_secs(1)));
         (0..2).for_each(|_| spawn(&mut machine, &kernel, body));
@@ -76,9 +76,26 @@ fn woken_task_preempts_one_that_has_run_more() {
     }
 }
 
-/// Goal: of two tasks that wake each other, the one that has run more than the other stays in the
-/// queue when it blocks, so that the slice's timer is started although nobody waits. Up to 7.0 it
-/// is cancelled at the next switch, and since 7.1 restarted in place.
+/// Goal: a task that blocks after it has run more than the mean stays in the queue until it would
+/// be chosen. Until then the running task's slice is timed, although no task waits.
+#[test]
+fn blocked_task_leaves_when_it_would_be_chosen() {
+    let (mut machine, kernel) = boot(LazyTimers::Ignored, true);
+    let pipe = Pipe::new(&kernel, Ps::ZERO, 16, 1);
+    spawn(&mut machine, &kernel, move || {
+        cpu::work(Ps::from_ns(Ns::from_ms(1)));
+        pipe.read();
+    });
+    spawn(&mut machine, &kernel, || cpu::work(Ps::from_ns(Ns::from_secs(1))));
+    machine.run(Ns(7_900_000));
+    let events = kernel.bases().view(CpuId(0)).unwrap().device.events;
+    machine.finish();
+    assert_eq!(events, 2, "the end of a slice, and a tick");
+}
+
+/// Goal: two tasks that wake each other on one CPU start the slice's timer at each switch. Up to
+/// 7.0 it is then cancelled: with two CPUs and 250 Hz, 6.12.117 was seen to write the device 1202
+/// times in 1000 switches. Since 7.1 it is restarted in place, and nearly all writes are gone.
 #[test]
 fn ping_pong_on_one_cpu_starts_slices() {
     let writes = |lazy_timers| {
@@ -107,5 +124,8 @@ fn ping_pong_on_one_cpu_starts_slices() {
         1_000 * device.writes / kernel.switches()
     };
     let [cancelled, in_place] = [LazyTimers::Ignored, LazyTimers::Honoured].map(writes);
-    assert!(cancelled > 1_000 && in_place < 50, "{cancelled} and {in_place} for 1000 switches");
+    assert!(
+        (1_000..1_400).contains(&cancelled) && in_place < 50,
+        "{cancelled} and {in_place} for 1000 switches"
+    );
 }
