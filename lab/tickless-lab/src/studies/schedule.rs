@@ -11,9 +11,7 @@
 //! those of a replay, without the eager one.
 
 use super::result::Column;
-use crate::measure::Spread;
-use crate::studies::cell::Cell;
-use std::cell::Cell as Shared;
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use tickless_core::bases::Settings;
@@ -62,23 +60,6 @@ const MESSAGES_PER_PAGE: u64 = 40;
 /// sender and to the receiver.
 const MESSAGE: Ns = Ns(700);
 
-/// Returns the predicted figures of a machine under one policy, from runs with three seeds. The
-/// seed sets the random offsets between the CPUs' ticks.
-pub fn cells(name: &str, spec: &Spec, load: Load, policy: ReplayPolicy) -> io::Result<Vec<Cell>> {
-    const SEEDS: u64 = 3;
-    let one = |seed| {
-        let mut seeded = spec.clone();
-        seeded.seed += seed;
-        run(&seeded, load, policy)
-    };
-    let runs: Vec<Outcome> = (0..SEEDS).map(one).collect::<io::Result<_>>()?;
-    let cell = |(what, unit, of): Column<Outcome>| {
-        let spread = Spread::of_runs(runs.iter().map(of).collect());
-        Cell::predicted(format!("{name}.{what}"), unit, spread)
-    };
-    Ok(COLUMNS.map(cell).to_vec())
-}
-
 pub const COLUMNS: [Column<Outcome>; 5] = [
     ("switches", "switches", |run| run.switches as f64),
     ("writes", "per 1000 switches", |run| run.per_1000(run.device.writes)),
@@ -108,8 +89,8 @@ pub fn run(spec: &Spec, load: Load, policy: ReplayPolicy) -> io::Result<Outcome>
         has_slice_timer: true,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
-    let left = Rc::new(Shared::new(u32::from(groups) * u32::from(SIDE)));
-    let ended = Rc::new(Shared::new(Ps::ZERO));
+    let left = Rc::new(Cell::new(u32::from(groups) * u32::from(SIDE)));
+    let ended = Rc::new(Cell::new(Ps::ZERO));
     // Each receiver of a group has a pipe, into which all senders of the group write.
     for _ in 0..groups {
         let pipe =
