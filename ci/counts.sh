@@ -37,8 +37,8 @@ count tickless local_pair 107
 count tickless local_push_out 52
 count tickless local_pair_read 153
 count tickless local_push_out_read 98
-count tickless shared_pair 273
-count tickless shared_pair_from 242
+count tickless shared_pair 260
+count tickless shared_pair_from 229
 count tickless shared_push_out 86
 count tickless shared_push_out_from 54
 if build -DLIBEV -o "$out/libev" -lev 2>/dev/null; then

@@ -52,7 +52,7 @@ const COUNTED: &[Counted] = &[
     ("local_coarse_sleep_once", Some(114.0), || local_coarse_sleep_once(&LocalSleeps::new())),
     ("local_sleep_push_out", Some(35.0), || local_sleep_push_out(&mut LocalSleeps::new())),
     ("local_sleep_cluster", Some(457.0), || local_sleep_cluster(LocalSleeps::clustered())),
-    ("timeout_pair", Some(199.0), || timeout_pair(&mut Shared::new())),
+    ("timeout_pair", Some(193.0), || timeout_pair(&mut Shared::new())),
     ("timeout_push_out", Some(50.0), || timeout_push_out(&mut Shared::new())),
     ("sleep_once", Some(379.0), || sleep_once(&mut Shared::new())),
     ("nested_timeouts", Some(2190.0), || nested_timeouts(&mut Shared::new())),

@@ -253,7 +253,8 @@ impl<P: Platform> Bases<P> {
             && state.device.policy() == Policy::Lazy;
         let seen = Seen { is_running: false, is_target: true };
         let Action::Disarm(disarmed) = operation.decide(life, seen) else { return None };
-        if !is_usual || !L::try_dequeue(&mut state.queues, timer.node(), life) {
+        // SAFETY: `is_usual` shows that the word still holds `life`, which is pending.
+        if !is_usual || !unsafe { L::try_dequeue(&mut state.queues, timer.node(), life) } {
             return None;
         }
         state.counts.cancelled += 1;

@@ -9,6 +9,7 @@ use crate::queues::wheel::{LEVELS, Wakes, Wheel, WheelPlace};
 use crate::queues::windows::PreciseQueue;
 use crate::state::{FiresIn, Life};
 use crate::time::{Ns, Tick, Window};
+use core::hint::assert_unchecked;
 
 /// The timers of one base.
 // The order of the fields is that in memory: the wheel's alignment also puts the fields of
@@ -34,6 +35,7 @@ pub struct Arming {
 }
 
 /// What a base does differently for the two families of timers.
+#[expect(unsafe_code, reason = "a start and a cancel look at the timer's word only once")]
 pub trait Family<P: Platform>: Link {
     /// The part of a window that the family uses: by default both ends, for coarse timers only the
     /// soft one. If the window ends before it starts, its end is set to its start.
@@ -48,13 +50,19 @@ pub trait Family<P: Platform>: Link {
     /// state.
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
     /// Does the same for an idle timer that wakes, if that is simple, or returns `false`.
+    ///
+    /// # Safety
+    /// The timer is idle on the base of these queues, as its word shows under the base's lock.
     #[inline(always)]
-    fn try_enqueue(q: &mut Queues, timer: TimerRef<P, Self>, to: Arming, _now: Ns) -> bool {
+    unsafe fn try_enqueue(q: &mut Queues, timer: TimerRef<P, Self>, to: Arming, _now: Ns) -> bool {
         Self::enqueue(q, timer, timer.life(Ordering::Relaxed), to).is_pending()
     }
     /// Takes a pending timer off its list, if that is simple, or returns `false`.
+    ///
+    /// # Safety
+    /// The timer is pending on the base of these queues, as its word shows under the base's lock.
     #[inline(always)]
-    fn try_dequeue(q: &mut Queues, node: Self::Ref, life: Life) -> bool {
+    unsafe fn try_dequeue(q: &mut Queues, node: Self::Ref, life: Life) -> bool {
         let _due = Self::dequeue(q, node, life);
         true
     }
@@ -78,6 +86,7 @@ pub trait Family<P: Platform>: Link {
     fn is_earlier(node: Self::Ref, window: Window) -> bool;
 }
 
+#[expect(unsafe_code, reason = "a start and a cancel take two instructions less")]
 impl<P: Platform> Family<P> for WheelLink<P::Word> {
     #[inline]
     fn window(window: Window) -> Window {
@@ -103,11 +112,11 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
     }
 
     #[inline(always)]
-    fn try_enqueue(q: &mut Queues, timer: TimerRef<P, Self>, to: Arming, now: Ns) -> bool {
+    unsafe fn try_enqueue(q: &mut Queues, timer: TimerRef<P, Self>, to: Arming, now: Ns) -> bool {
         let node = timer.node();
-        let Some((place, list)) = q.wheel.find(node.node(), to.window.soft, now) else {
-            return false;
-        };
+        // SAFETY: whatever makes a timer idle takes it off its list first, under the same lock.
+        unsafe { assert_unchecked(!node.node().is_linked()) };
+        let Some((place, list)) = q.wheel.find(to.window.soft, now) else { return false };
         // First what is in registers by now: under the lock, no other thread uses it yet.
         timer.set_life(timer.life(Ordering::Relaxed).armed().held(place.held()));
         node.open(to.window.soft);
@@ -116,7 +125,9 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
     }
 
     #[inline(always)]
-    fn try_dequeue(q: &mut Queues, node: Self::Ref, _: Life) -> bool {
+    unsafe fn try_dequeue(q: &mut Queues, node: Self::Ref, _: Life) -> bool {
+        // SAFETY: a pending timer is on a list whenever another thread can get the lock.
+        unsafe { assert_unchecked(node.node().is_linked()) };
         q.wheel.try_unlink(node.node())
     }
 

@@ -176,7 +176,8 @@ impl<P: Platform> Bases<P> {
             return false;
         }
         let arming = self.arming::<L>(window, Options::default());
-        if !L::try_enqueue(&mut state.queues, timer, arming, now) {
+        // SAFETY: `is_idle_at` of what the word still holds.
+        if !unsafe { L::try_enqueue(&mut state.queues, timer, arming, now) } {
             self.start_far(state, timer, window.soft, now);
             return true;
         }

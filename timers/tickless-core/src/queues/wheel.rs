@@ -135,7 +135,8 @@ pub struct Wheel {
     tick: Tick,
     /// The wheel's clock, in ticks. Timers that are due by this tick are on `DUE` or `OVERDUE`.
     clk: u64,
-    /// When the tick after `clk` begins. An arming before that time need not move the clock.
+    /// When the tick after `clk` begins. An arming before that time need not move the clock. Zero
+    /// for an exact wheel, so that [`find`](Wheel::find) refuses it.
     clk_until: Ns,
     /// The tick of the latest `advance`.
     target: u64,
@@ -277,10 +278,11 @@ impl Wheel {
     }
 
     /// Finds the place and the list for a timer that wakes, to [put](Wheel::put_on) it there, if
-    /// that is simple: the clock need not move, and the deadline is ahead and within reach.
+    /// that is simple: the wheel is not exact, its clock need not move, and the deadline is ahead
+    /// and within reach.
     #[inline(always)]
-    pub(crate) fn find(&self, node: WheelRef, at: Ns, now: Ns) -> Option<(WheelPlace, usize)> {
-        if self.moves_clock(now) || node.is_linked() { None } else { self.near(at, 0) }
+    pub(crate) fn find(&self, at: Ns, now: Ns) -> Option<(WheelPlace, usize)> {
+        if now >= self.clk_until { None } else { self.near(at, 0) }
     }
 
     /// Brings the clock up to date before an arming: a clock that lags would make the timer's
@@ -401,7 +403,7 @@ impl Wheel {
     /// Returns whether arming at this time would move the clock.
     #[inline]
     pub(crate) fn moves_clock(&self, now: Ns) -> bool {
-        now >= self.clk_until
+        now >= self.clk_until && !self.is_exact
     }
 
     /// Advances the clock to the current time without examining any timer.
@@ -486,19 +488,22 @@ impl Wheel {
             return self.put_due(node, WheelPlace::new(self.clk, 0, notes), OVERDUE);
         };
         self.put_on(node, place, list);
+        if self.is_exact {
+            // Also records that the list is not sorted.
+            self.mark_occupied(place, list);
+        }
         place
     }
 
-    /// Puts a timer on a list of a bucket.
+    /// Puts a timer on a list of a bucket. The caller marks the list of an exact wheel.
     #[inline(always)]
     pub(crate) fn put_on(&mut self, node: WheelRef, place: WheelPlace, list: usize) {
         node.set_place(place.0);
         let bucket = list / LANES;
         let was_empty = self.lists.push_back(list, node);
         // Below, the node's place is read again, so that it takes no register until then.
-        // If the list was not empty, its bit is set already; but an exact wheel must still record
-        // that the list is not sorted.
-        if was_empty || self.is_exact {
+        // If the list was not empty, its bit is set already.
+        if was_empty {
             self.mark_occupied(WheelPlace::of(node), list);
         }
         if place.is_deferrable() {

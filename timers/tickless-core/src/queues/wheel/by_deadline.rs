@@ -20,7 +20,7 @@ impl Wheel {
     /// [gathered](Wheel::gather) before they are popped. The wheel must be empty.
     pub fn make_exact(&mut self) {
         self.is_exact = true;
-        self.clk_until = Ns::NEVER;
+        self.clk_until = Ns::ZERO;
     }
 
     /// Returns the earliest deadline of a timer that is in a bucket and not deferrable;
