@@ -140,10 +140,10 @@ pub(crate) fn now() -> Instant {
         return time.now();
     }
     match Handle::try_current() {
-        Ok(runtime) => match used(&runtime) {
-            Some(timers) => timers.clock.now_here().into(),
-            None => clock::now_in(&runtime).into(),
-        },
+        Ok(runtime) => {
+            let timers = clock::can_pause(&runtime).then(|| used(&runtime)).flatten();
+            timers.map_or_else(|| clock::now_in(&runtime), |timers| timers.clock.now_here()).into()
+        }
         Err(_) => process::now(),
     }
 }

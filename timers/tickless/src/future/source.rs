@@ -184,7 +184,8 @@ pub(super) fn call_time() -> Option<Instant> {
 #[inline(never)]
 pub(super) fn place<L: Family<Host>>(entry: Pin<&mut Entry<L>>, after: Ns) {
     let here = Here::new();
-    entry.place(here.handle(), after, here.slack(after));
+    let slack = if L::COARSE { Ns::ZERO } else { here.slack(after) };
+    entry.place(here.handle(), after, slack);
 }
 
 /// Returns the current time on the clock that the futures of this module use: that of the process's

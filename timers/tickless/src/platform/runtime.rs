@@ -30,6 +30,10 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     /// called under a lock.
     fn has_seen(&self, deadline: Ns) -> bool;
 
+    /// Returns whether the program cannot move the clock, and `has_seen` reads none: then it is
+    /// asked without a look at the time.
+    fn is_steady(&self) -> bool;
+
     /// Makes the runtime poll the task that runs the timers.
     fn wake_task(&self);
 }

@@ -219,11 +219,10 @@ impl<L: Family<Host>> Entry<L> {
         if entry.has_fired() {
             return coop::proceed(cx);
         }
-        let now = timer.shared().now();
-        if entry.deadline() <= now && timer.shared().has_seen(entry.deadline()) {
+        let Some(now) = timer.shared().time_before::<L>(entry.deadline()) else {
             entry.turns.set_fired();
             return coop::proceed(cx);
-        }
+        };
         // SAFETY: the timer is not armed, so no driver accesses the waker.
         unsafe { *entry.waker.get() = Some(cx.waker().clone()) };
         // In the child of a fork, arming does nothing, so no driver wakes the task there.

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::{fmt, io};
 use tickless_core::bases::{self, cancel::Cancel};
+use tickless_core::link::Link;
 use tickless_core::phase::Phases;
 use tickless_core::platform::OwnLine;
 use tickless_core::time::{CpuId, Ns, Tick};
@@ -135,12 +136,19 @@ impl Shared {
         self.bases.platform().clock.now()
     }
 
-    /// Returns whether a new timer with the passed `deadline` is ready at once. The timers of an
-    /// asynchronous runtime are not until it has looked for due timers.
+    /// Returns the time at which to arm a timer; `None` if the timer is ready at once, because its
+    /// `deadline` has passed. The timers of an asynchronous runtime are not until it has looked for
+    /// due timers. Where it alone decides that, the time of a precise timer, which nothing uses, is
+    /// zero.
     #[inline]
-    pub fn has_seen(&self, deadline: Ns) -> bool {
+    pub(super) fn time_before<L: Link>(&self, deadline: Ns) -> Option<Ns> {
         let runtime = self.bases.platform().clock.runtime();
-        runtime.is_none_or(|runtime| runtime.has_seen(deadline))
+        if let Some(runtime) = runtime.filter(|runtime| !L::COARSE && runtime.is_steady()) {
+            return (!runtime.has_seen(deadline)).then_some(Ns::ZERO);
+        }
+        let now = self.now();
+        let waits = deadline > now || runtime.is_some_and(|runtime| !runtime.has_seen(deadline));
+        waits.then_some(now)
     }
 
     /// Records that a timer was disarmed, or that a coarse timer was armed. A virtual clock of a

@@ -53,7 +53,7 @@ pub(super) fn now_in(runtime: &Handle) -> Ns {
     if can_pause(runtime) { tokio_now() } else { system_now() }
 }
 
-fn can_pause(runtime: &Handle) -> bool {
+pub(super) fn can_pause(runtime: &Handle) -> bool {
     runtime.runtime_flavor() == RuntimeFlavor::CurrentThread
 }
 
@@ -210,6 +210,10 @@ impl Runtime for RuntimeClock {
             tokio::time::sleep_until(tokio::time::Instant::from_std(to_std(deadline.into())));
         let polled = pin!(unconstrained(theirs)).poll(&mut Context::from_waker(Waker::noop()));
         polled.is_ready()
+    }
+
+    fn is_steady(&self) -> bool {
+        !self.can_pause && !self.uses_sleep()
     }
 
     fn wake_task(&self) {
