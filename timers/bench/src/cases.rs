@@ -9,6 +9,7 @@ mod lateness;
 mod limiter;
 #[expect(unsafe_code, reason = "malloc_trim of the C library")]
 mod memory;
+pub mod newcomer;
 mod one_sleep;
 mod push_out;
 mod sleep;
@@ -44,6 +45,7 @@ pub const CASES: &[Case] = &[
     Case("W12", Section::Futures, tokio_server::run),
     Case("W13", Section::Futures, executors::run),
     Case("W14", Section::Operations, clusters::run),
+    Case("W15", Section::Futures, newcomer::run),
 ];
 
 /// It runs first: a later measurement would not count freed memory that a library keeps.

@@ -15,7 +15,6 @@ pub struct Latencies {
     pub fired_per_s: f64,
     pub wakeups_per_s: f64,
     pub cpu_percent: f64,
-    pub fired: u64,
 }
 
 #[derive(Default)]
@@ -72,7 +71,6 @@ impl Watch {
             fired_per_s: late.len() as f64 / wall,
             wakeups_per_s: wakeups as f64 / wall,
             cpu_percent: 100.0 * cpu / wall,
-            fired: late.len() as u64,
         }
     }
 }

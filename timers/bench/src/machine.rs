@@ -6,16 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The peers whose versions are in the lock file.
-const PEERS: &[&str] = &[
-    "tokio",
-    "tokio-util",
-    "async-io",
-    "hierarchical_hash_wheel_timer",
-    "nexus-timer",
-    "bitwheel",
-    "governor",
-    "leaky-bucket",
-];
+const PEERS: &[&str] =
+    &["tokio", "tokio-util", "async-io", "nexus-timer", "governor", "leaky-bucket"];
 
 /// Describes both, in the words of the page. Call it when the run begins, because of the load.
 pub fn describe(foreign: Option<&Path>) -> String {

@@ -47,12 +47,16 @@ struct Options {
     /// The cases of this part of the page.
     #[arg(long, value_enum, default_value_t = Section::Operations)]
     section: Section,
-    /// Only these cases, of whatever section: W1 to W14, W4x.
+    /// Only these cases, of whatever section: W1 to W15, W4x.
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     only: Vec<String>,
     /// Only contenders with this in their name.
     #[arg(long, value_name = "TEXT")]
     peer: Option<String>,
+    /// Does an operation of W15 only, without measuring it: the numbers of its row and column, and
+    /// how many times. For a program that counts instructions.
+    #[arg(long, value_name = "NUMBER", num_args = 3)]
+    repeat: Option<Vec<usize>>,
     /// Puts the tables into this file, between the section's two `<!-- ... -->` lines.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -60,6 +64,11 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if let Some(&[row, column, times]) = options.repeat.as_deref() {
+        let name = cases::newcomer::repeat([row, column, times]);
+        name.iter().for_each(|name| println!("{name}"));
+        return if name.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let unknown = options.only.iter().find(|only| !CASES.iter().any(|case| is(case.0, only)));
     if let Some(unknown) = unknown {
         let known: Vec<&str> = CASES.iter().map(|case| case.0).collect();

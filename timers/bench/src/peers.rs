@@ -11,22 +11,22 @@ pub mod fixed;
 pub mod foreign;
 pub mod heaps;
 pub mod local;
+mod nexus;
 pub mod queues;
 pub mod sleepers;
 pub mod timeout;
 pub mod tokio_sleep;
-mod wheels;
 
 use crate::latency::{Latencies, Recorder, next_delay};
 use crate::random::Random;
 use crate::sample::{Stopwatch, of_tokio};
 use delay_queue::DelayQueue;
 use heaps::{LazyHeap, Tree};
+use nexus::Nexus;
 use queues::{Handles, Queue};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use wheels::{BitWheel, HashWheel, Nexus};
 
 /// Timers of one thread, of which some are always pending.
 ///
@@ -97,9 +97,7 @@ pub fn tables() -> Vec<TablePeer> {
             "tokio `Sleep`, one thread, reads the clock"
         )),
         queue::<DelayQueue>("tokio-util `DelayQueue`"),
-        queue::<HashWheel>("hierarchical_hash_wheel_timer"),
         queue::<Nexus>("nexus-timer `Wheel`"),
-        queue::<BitWheel>("bitwheel, with failover"),
     ]
 }
 
@@ -186,9 +184,7 @@ pub fn expirations() -> Vec<Expire> {
         in_steps::<Handles<Tree>>("std BTreeMap"),
         tokio_sleep::EXPIRE,
         queues::caught_up::<DelayQueue>("tokio-util `DelayQueue`"),
-        in_steps::<Handles<HashWheel>>("hierarchical_hash_wheel_timer"),
         in_steps::<Handles<Nexus>>("nexus-timer `Wheel`"),
-        in_steps::<Handles<BitWheel>>("bitwheel, with failover"),
     ]
 }
 

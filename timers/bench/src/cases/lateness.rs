@@ -33,7 +33,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let peers = sleepers().into_iter().filter(|(name, _)| choice.wants(name)).collect();
     let rows = in_turn_unpinned(peers, repetitions, |name, sleeper| {
         let outcome = sleeper(count, run);
-        assert!(outcome.fired > 0, "{name}: nothing fired");
+        assert!(outcome.fired_per_s > 0.0, "{name}: nothing fired");
         assert!(outcome.early == 0 || !name.starts_with("**"), "{name}: never early (W1)");
         outcome
     });

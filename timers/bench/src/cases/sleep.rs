@@ -9,13 +9,12 @@ use super::threads::{Lap, Work, at_once};
 use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
-use crate::peers::tokio_sleep::on_workers;
+use crate::peers::executors::poll_once;
+use crate::peers::tokio_sleep::{multi_thread, on_workers};
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::{Contender, Figure, interleave, of_tokio};
-use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::pin::pin;
 use std::time::Duration;
 use tickless::callback::{Cancel, Started};
 
@@ -69,13 +68,13 @@ fn contenders<'a>(
 ) -> Vec<Contender<'a>> {
     vec![
         contender("**Sleep**, `future::sleep(d)`", move || {
-            sample(threads, after, |after| once(pin!(tickless::future::sleep(after))))
+            sample(threads, after, |after| poll_once(pin!(tickless::future::sleep(after))))
         }),
         contender("**CoarseSleep**, `future::coarse_sleep(d)`", move || {
-            sample(threads, after, |after| once(pin!(tickless::future::coarse_sleep(after))))
+            sample(threads, after, |after| poll_once(pin!(tickless::future::coarse_sleep(after))))
         }),
         contender("**Sleep**, `timers.sleep(d)`", move || {
-            sample(threads, after, |after| once(pin!(timers.sleep(after))))
+            sample(threads, after, |after| poll_once(pin!(timers.sleep(after))))
         }),
         contender("**Timeout**, made and dropped", move || {
             sample(threads, after, |_| drop(timers.timeout(|_| ())))
@@ -93,20 +92,14 @@ fn contenders<'a>(
                 assert_eq!(timeout.cancel(), Cancel::Pending);
             })
         }),
-        contender(TOKIO, move || on_workers(threads, after, tokio::time::sleep)),
+        contender(TOKIO, move || {
+            let runtime = &mut multi_thread(threads);
+            on_workers(threads, runtime, after, |after| poll_once(pin!(tokio::time::sleep(after))))
+        }),
         contender("async-io `Timer`", move || {
-            sample(threads, after, |after| {
-                let mut timer = async_io::Timer::after(after);
-                let cx = &mut Context::from_waker(Waker::noop());
-                assert!(Pin::new(&mut timer).poll(cx).is_pending());
-            })
+            sample(threads, after, |after| poll_once(pin!(async_io::Timer::after(after))))
         }),
     ]
-}
-
-fn once<F: Future>(future: Pin<&mut F>) {
-    let cx = &mut Context::from_waker(Waker::noop());
-    assert!(matches!(future.poll(cx), Poll::Pending));
 }
 
 /// Measures an operation for each duration, on each thread.

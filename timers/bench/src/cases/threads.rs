@@ -6,6 +6,7 @@
 use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
+use crate::peers::executors::poll_once;
 use crate::peers::foreign::{self, Kind};
 use crate::peers::heaps::{LazyHeap, Tree};
 use crate::peers::queues::Locked;
@@ -14,6 +15,7 @@ use crate::random::Random;
 use crate::report::Table;
 use crate::sample::{Contender, of_tokio, wall_ns};
 use rtrb::RingBuffer;
+use std::pin::pin;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
@@ -96,8 +98,9 @@ fn own<'a, S: Shared>(name: &'static str, after: &'a [Duration]) -> Contender<'a
 /// tokio's sleeps are made, polled once and dropped by tasks.
 fn on_workers<'a>(name: &'static str, workers: usize, after: &'a [Duration]) -> Contender<'a> {
     let now = tokio::time::Instant::now();
-    let sleep = move |after| tokio::time::sleep_until(now + after);
-    contender(name, move || tokio_sleep::on_workers(workers, after, sleep))
+    let sleep = move |after| poll_once(pin!(tokio::time::sleep_until(now + after)));
+    let runtime = move || tokio_sleep::multi_thread(workers);
+    contender(name, move || tokio_sleep::on_workers(workers, &mut runtime(), after, sleep))
 }
 
 fn local_each(after: &[Duration]) -> f64 {

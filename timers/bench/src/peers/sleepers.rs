@@ -1,13 +1,12 @@
 //! Sleepers of one thread. async-io's `Timer` is a B-tree behind a mutex, a queue of operations
 //! before it, and a thread that drives them when no executor does. The other is a sleeper as many
-//! programs have it: a heap, and one absolute sleep with the least slack that the kernel grants.
+//! programs have it: a heap, and one sleep with the least slack that the kernel grants.
 
 use super::{Sleeper, sleep_again_and_again};
 use crate::latency::{Recorder, measured_in_thread, next_delay};
 use crate::random::Random;
 use async_io::Timer;
-use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::thread::set_current_timer_slack;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
@@ -39,7 +38,7 @@ fn drive_async_io(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBo
     }));
 }
 
-pub const NAIVE: Sleeper = ("heap and one absolute sleep, 1 ns timer slack", |count, run| {
+pub const NAIVE: Sleeper = ("heap and one sleep, 1 ns timer slack", |count, run| {
     measured_in_thread(count, run, drive_heap)
 });
 
@@ -53,20 +52,11 @@ fn drive_heap(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) 
         let now = Instant::now();
         let Some(&Reverse((due, nth))) = heap.peek() else { return };
         if due > now {
-            sleep_until(due, now);
+            std::thread::sleep(due - now);
             continue;
         }
         heap.pop();
         recorder.lock().expect("nothing panics under this lock").note(due, Instant::now());
         heap.push(Reverse((Instant::now() + next_delay(&mut randoms[nth]), nth)));
     }
-}
-
-fn sleep_until(due: Instant, now: Instant) {
-    let system = clock_gettime(ClockId::Monotonic);
-    let until = Duration::new(system.tv_sec as u64, system.tv_nsec as u32) + (due - now);
-    let until =
-        Timespec { tv_sec: until.as_secs() as i64, tv_nsec: i64::from(until.subsec_nanos()) };
-    // The caller checks the time again after an early or late wakeup.
-    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
 }

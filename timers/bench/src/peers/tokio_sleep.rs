@@ -6,6 +6,7 @@
 //! which it removes those that were dropped, only between two tasks. So the work is done by tasks
 //! there, which yield after each [`BETWEEN_YIELDS`] operations.
 
+use super::executors::poll_once;
 use super::{CAUGHT_UP, Expire, Shared, Sleeper, Table, sleep_again_and_again};
 use crate::affinity;
 use crate::latency::{Latencies, measured};
@@ -54,17 +55,18 @@ fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T
     }
 }
 
-/// Makes a sleep for each duration, polls it once and drops it, in a task on each of the workers,
-/// which have a CPU of their own as long as there are enough.
+/// Does an operation with each duration, in a task on each of the workers of a runtime, which have
+/// a CPU of their own as long as there are enough.
 /// Returns the wall time of an operation of all tasks, in ns.
 pub fn on_workers(
     workers: usize,
+    runtime: &mut Builder,
     after: &[Duration],
-    sleep: impl Fn(Duration) -> Sleep + Copy + Send + Sync + 'static,
+    operation: impl Fn(Duration) + Copy + Send + Sync + 'static,
 ) -> f64 {
     let nth = AtomicUsize::new(0);
     let pin = move || affinity::pin(nth.fetch_add(1, Ordering::Relaxed));
-    let runtime = multi_thread(workers).on_thread_start(pin).build().expect("a runtime starts");
+    let runtime = runtime.on_thread_start(pin).build().expect("a runtime starts");
     let (after, begin) = (Arc::<[Duration]>::from(after), Arc::new(Barrier::new(workers)));
     let task = |_| {
         let (after, begin) = (Arc::clone(&after), Arc::clone(&begin));
@@ -72,7 +74,7 @@ pub fn on_workers(
             begin.wait();
             let began = std::time::Instant::now();
             for some in after.chunks(BETWEEN_YIELDS) {
-                some.iter().for_each(|&after| register(pin!(sleep(after))));
+                some.iter().for_each(|&after| operation(after));
                 yield_now().await;
             }
             (began, std::time::Instant::now())
@@ -117,11 +119,6 @@ impl<const READS_CLOCK: bool> Sleeps<READS_CLOCK> {
     }
 }
 
-fn register(sleep: Pin<&mut Sleep>) {
-    let polled = sleep.poll(&mut Context::from_waker(Waker::noop()));
-    debug_assert!(polled.is_pending());
-}
-
 impl<const READS_CLOCK: bool> Default for Sleeps<READS_CLOCK> {
     fn default() -> Self {
         Sleeps { begun: Instant::now(), sleeps: Vec::new() }
@@ -145,20 +142,19 @@ impl<const READS_CLOCK: bool> Table for Sleeps<READS_CLOCK> {
 
     fn add(&mut self, after: Duration) {
         let mut sleep = Box::pin(sleep_until(self.begun + after));
-        register(sleep.as_mut());
+        poll_once(sleep.as_mut());
         self.sleeps.push(sleep);
     }
 
     fn pair(&mut self, after: Duration) {
-        let sleep = std::pin::pin!(sleep_until(self.now() + after));
-        register(sleep);
+        poll_once(pin!(sleep_until(self.now() + after)));
     }
 
     fn push_out(&mut self, timer: usize, after: Duration) {
         let now = self.now();
         let sleep = &mut self.sleeps[timer];
         sleep.as_mut().reset(now + after);
-        register(sleep.as_mut());
+        poll_once(sleep.as_mut());
     }
 
     fn pending(&mut self) -> usize {
@@ -191,7 +187,7 @@ impl Shared for TwoWorkers {
     fn arm(&self, timer: &mut Self::Timer, after: Duration) {
         timer.set(Some(sleep_until(self.now + after)));
         if let Some(sleep) = timer.as_mut().as_pin_mut() {
-            register(sleep);
+            poll_once(sleep);
         }
     }
 
