@@ -54,7 +54,7 @@ foreign() {
 # restartable sequences from which to read the CPU.
 newcomer() {
   local row column
-  for row in 0 1 2 3 4 5; do
+  for row in 0 1 2 3 4; do
     for column in 0 1 2; do
       taskset -c 0 valgrind --tool=callgrind --callgrind-out-file=/dev/null --collect-atstart=no \
         --toggle-collect='*newcomer::counted' "$program" --repeat "$row" "$column" 1000 2>&1 |

@@ -10,57 +10,65 @@ use crate::sample::of_tokio;
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::pin::{Pin, pin};
-use std::sync::{LazyLock, Once};
+use std::sync::Once;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tickless::{Timeout, Timers};
 
 const COLUMNS: [&str; 3] =
-    ["timeout around ready work", "around work that waits once", "sleep or timer, ended early"];
+    ["timeout around ready work", "around work that waits once", "sleep, dropped early"];
 
 /// A library, and its operation in each column.
-type Row = (&'static str, [Option<fn(Duration)>; 3]);
+type Row = (&'static str, [fn(Duration); 3]);
 
 macro_rules! forms {
     ($name:expr, $($module:ident)::+, $timeout:ident, $sleep:ident) => {
         ($name, [
-            Some(|after| is_ready(pin!($($module)::+::$timeout(after, async {})))),
-            Some(|after| {
+            |after| is_ready(pin!($($module)::+::$timeout(after, async {}))),
+            |after| {
                 let mut timeout = pin!($($module)::+::$timeout(after, waits_once()));
                 poll_once(timeout.as_mut());
                 is_ready(timeout);
-            }),
-            Some(|after| poll_once(pin!($($module)::+::$sleep(after)))),
+            },
+            |after| poll_once(pin!($($module)::+::$sleep(after))),
         ])
     };
 }
 
-const ROWS: [Row; 6] = [
-    ("(the loop alone)", [Some(|after| _ = black_box(after)); 3]),
-    forms!("**tickless**, `future::timeout`, `sleep`", tickless::future, timeout, sleep),
-    forms!(
-        "**tickless**, `future::coarse_timeout`, `coarse_sleep`",
-        tickless::future,
-        coarse_timeout,
-        coarse_sleep
-    ),
+const ROWS: [Row; 5] = [
+    ("(the loop alone)", [|after| _ = black_box(after); 3]),
+    forms!("**tickless**, `future::timeout`", tickless::future, timeout, sleep),
+    forms!("**tickless**, `coarse_timeout`", tickless::future, coarse_timeout, coarse_sleep),
     forms!("**tickless**, `tokio_time`", tickless::tokio_time, timeout, sleep),
-    ("**Timeout**, `start(d)` and `cancel()`", [None, None, Some(start_and_cancel)]),
-    forms!(of_tokio!("tokio, `time::timeout`, `sleep`"), tokio::time, timeout, sleep),
+    forms!(of_tokio!("tokio"), tokio::time, timeout, sleep),
 ];
+
+type Waiting = Pin<Box<dyn Future<Output = ()>>>;
+
+thread_local! {
+    /// A worker's timers that are due before all others: so no other wakes a driver.
+    static FIRST: [Waiting; 3] = {
+        let after = Duration::from_secs(300);
+        let mut first: [Waiting; 3] = [
+            Box::pin(tickless::future::sleep(after)),
+            Box::pin(tickless::tokio_time::sleep(after)),
+            Box::pin(tokio::time::sleep(after)),
+        ];
+        first.iter_mut().for_each(|sleep| poll_once(sleep.as_mut()));
+        first
+    };
+}
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "In a task on a runtime's only worker, with `enable_all`. Deadlines 10 to 20 \
-                 minutes away, at random.";
+                 minutes away, at random; another timer is due before them.";
     let mut table = Table::new("W15", "what a newcomer writes in a service on tokio", about);
-    let after = Random::new().many(effort.operations, 600, 1200);
+    let after = &Random::new().many(effort.operations, 600, 1200);
     for (nth, column) in COLUMNS.iter().enumerate() {
-        let of_row = |&(name, operations): &Row| {
-            let (operation, after) = (operations[nth]?, &after);
-            let work = move || on_workers(1, multi_thread(1).enable_all(), after, operation);
-            choice.wants(name).then(|| contender(name, work))
-        };
-        table.measure(column, ROWS.iter().filter_map(of_row).collect(), effort.repetitions);
+        let wanted = ROWS.iter().filter(|(name, _)| choice.wants(name));
+        let contenders = wanted.map(|&(name, operations)| {
+            contender(name, move || in_a_service(after, operations[nth]))
+        });
+        table.measure(column, contenders.collect(), effort.repetitions);
     }
     vec![table]
 }
@@ -70,13 +78,12 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
 pub fn repeat([row, column, times]: [usize; 3]) -> Option<String> {
     static EARNED: Once = Once::new();
     let (name, operations) = ROWS.get(row)?;
-    let operation = (*operations.get(column)?)?;
-    let operation = move |after| {
+    let operation = *operations.get(column)?;
+    in_a_service(&Random::new().many(times, 600, 1200), move |after| {
         // Until the worker owns the bias of its base's lock, as in a steady state.
         EARNED.call_once(|| (0..300_000).for_each(|_| operation(after)));
         counted(operation, after);
-    };
-    on_workers(1, multi_thread(1).enable_all(), &Random::new().many(times, 600, 1200), operation);
+    });
     Some(format!("{name}: {}", COLUMNS[column]))
 }
 
@@ -85,22 +92,16 @@ fn counted(operation: fn(Duration), after: Duration) {
     operation(after);
 }
 
-fn start_and_cancel(after: Duration) {
-    static SPARE: LazyLock<Timeout> =
-        LazyLock::new(|| Timers::process().expect("they have started").timeout(|_| ()));
-    SPARE.start(after).expect("not shut down");
-    SPARE.cancel();
+fn in_a_service(after: &[Duration], work: impl Fn(Duration) + Copy + Send + Sync + 'static) -> f64 {
+    let work = move |after| FIRST.with(|_| work(after));
+    on_workers(1, multi_thread(1).enable_all(), after, work)
 }
 
 fn is_ready<F: Future>(future: Pin<&mut F>) {
     assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_ready());
 }
 
-async fn waits_once() {
-    let mut has_waited = false;
-    let poll = |_: &mut Context<'_>| match std::mem::replace(&mut has_waited, true) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    };
-    poll_fn(poll).await;
+fn waits_once() -> impl Future<Output = ()> {
+    let mut has_waited = [false, true].into_iter();
+    poll_fn(move |_| if has_waited.next() == Some(false) { Poll::Pending } else { Poll::Ready(()) })
 }

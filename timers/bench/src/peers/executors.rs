@@ -23,7 +23,7 @@ pub trait Executor: Sized {
 }
 
 /// Polls a sleep that is not due.
-pub fn poll_once<F: Future>(sleep: Pin<&mut F>) {
+pub fn poll_once<F: Future + ?Sized>(sleep: Pin<&mut F>) {
     assert!(sleep.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
