@@ -1,5 +1,5 @@
 // What `tickless top` counts in the kernel, beside each timer event. The same arithmetic is in
-// `src/tally.rs`, over events that tracefs recorded; a test holds the two against each other.
+// `tests/all/agreement.rs`, over events that tracefs recorded; a test compares the two.
 //
 // Needs no headers: the few kernel types are declared with the members that are read, and the
 // loader finds where they are in the running kernel by its BTF.
@@ -23,11 +23,13 @@ static long (*const map_update)(void *map, const void *key, const void *value, u
 static u64 (*const ktime_ns)(void) = (void *)5;
 static u64 (*const current_pid_tgid)(void) = (void *)14;
 static long (*const current_comm)(void *buffer, u32 size) = (void *)16;
+static u64 (*const current_task)(void) = (void *)35;
 static u64 (*const jiffies64)(void) = (void *)118;
 
 struct timerqueue_node { s64 expires; } relocated;
 struct hrtimer { struct timerqueue_node node; s64 _softexpires; void *function; } relocated;
 struct timer_list { unsigned long expires; void *function; u32 flags; } relocated;
+struct task_struct { s32 tgid; } relocated;
 
 // Set before the program is loaded.
 const volatile u64 tick_function = 0;
@@ -44,8 +46,15 @@ const volatile u64 realtime_offset_ns = 0;
 
 #define PROCESSES 16384
 
-// How many rows and sources there are, and how many had no place.
-struct used { u64 rows, rows_refused, sources, sources_refused; };
+// How many rows and sources there are, and how many had no place. `failed`: events that were lost
+// because the kernel refused to store what they are about. `timers`: how many were stored.
+// `forgotten`: expiries and cancels of timers that have perhaps lost their place to others.
+// `unseen_ns`: the time for which CPUs showed no events, although another thread ran than the last
+// one that was switched to; `unseen_tgid` is the process of the thread that was switched to.
+struct used {
+	u64 rows, rows_refused, sources, sources_refused;
+	u64 failed, timers, forgotten, unseen_ns, unseen_tgid;
+};
 
 struct process { u64 cpu_ns, switches; char comm[16]; };
 
@@ -55,7 +64,7 @@ struct row {
 	u64 function;
 	u32 tgid;
 	u32 is_wheel;
-	u64 arms, cancels, halves, rearms, expiries, idle_wakeups, device_writes;
+	u64 arms, cancels, halves, rearms, expiries, idle_wakeups, device_writes, unseen;
 	u64 distance_count[DISTANCES];
 	u64 distance_sum[DISTANCES];
 	char comm[16];
@@ -68,7 +77,8 @@ struct source { u64 period, votes, hits, distances, last, row, pid, function; };
 
 struct timer { u64 function, soft, pid; u32 row, source, is_pending, tgid; };
 
-struct cpu { u64 cancelled, since; u32 row, in_hard, in_soft, wake, wake_row, pad; };
+// `task` is the thread that runs, by the last event that tells, and `tgid` its process.
+struct cpu { u64 cancelled, since, task; u32 row, in_hard, in_soft, wake, wake_row, tgid; };
 
 #define MAP(name, kind, keys, values, entries) \
 	struct { number(type, kind); same_as(keys, key); same_as(values, value); \
@@ -90,6 +100,12 @@ inlined struct cpu *this_cpu(void)
 	return map_lookup(&cpus, &zero);
 }
 
+inlined struct used *used_now(void)
+{
+	u32 zero = 0;
+	return map_lookup(&used, &zero);
+}
+
 inlined struct row *row_at(u32 at)
 {
 	return map_lookup(&rows, &at);
@@ -104,14 +120,13 @@ static __attribute__((noinline)) u32 row_of(u64 function, u32 tgid, u32 is_wheel
 	u32 *known = map_lookup(&row_places, &key);
 	if (known)
 		return *known;
-	u32 zero = 0;
-	struct used *used_now = map_lookup(&used, &zero);
-	if (!used_now)
+	struct used *used = used_now();
+	if (!used)
 		return ROWS;
-	u32 place = add(used_now->rows, 1);
+	u32 place = add(used->rows, 1);
 	if (place >= ROWS) {
-		add(used_now->rows, -1);
-		add(used_now->rows_refused, 1);
+		add(used->rows, -1);
+		add(used->rows_refused, 1);
 		return ROWS;
 	}
 	struct row *row = row_at(place);
@@ -132,14 +147,13 @@ static __attribute__((noinline)) u32 source_of(u64 timer, u64 function, u32 row,
 	u32 *known = map_lookup(&source_places, &key);
 	if (known)
 		return *known;
-	u32 zero = 0;
-	struct used *used_now = map_lookup(&used, &zero);
-	if (!used_now)
+	struct used *used = used_now();
+	if (!used)
 		return SOURCES;
-	u32 place = add(used_now->sources, 1);
+	u32 place = add(used->sources, 1);
 	if (place >= SOURCES) {
-		add(used_now->sources, -1);
-		add(used_now->sources_refused, 1);
+		add(used->sources, -1);
+		add(used->sources_refused, 1);
 		return SOURCES;
 	}
 	struct source *source = map_lookup(&sources, &place);
@@ -198,8 +212,16 @@ inlined void expired(struct source *source, u64 deadline)
 	}
 }
 
-// A timer is armed. `distance` is how far ahead the timer is armed, in nanoseconds.
-inlined void armed(u64 address, u64 function, u64 soft, u64 distance, u32 is_wheel)
+inlined void failed(void)
+{
+	struct used *used = used_now();
+	if (used)
+		add(used->failed, 1);
+}
+
+// A timer is armed. `distance` is how far ahead the timer is armed, in nanoseconds. `is_moved`: it
+// was pending, and the kernel does not report its removal.
+inlined void armed(u64 address, u64 function, u64 soft, u64 distance, u32 is_wheel, u32 is_moved)
 {
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
@@ -215,8 +237,20 @@ inlined void armed(u64 address, u64 function, u64 soft, u64 distance, u32 is_whe
 		new.source = SOURCES;
 		map_update(&timers, &address, &new, 0);
 		timer = map_lookup(&timers, &address);
-		if (!timer)
+		if (!timer) {
+			failed();
 			return;
+		}
+		struct used *used = used_now();
+		if (used)
+			add(used->timers, 1);
+	}
+	// The kernel reports the end of each timer. So if it is pending here and was not in the kernel,
+	// its end was not seen: it may have been an expiry or a cancel.
+	if (timer->is_pending && !is_moved) {
+		struct row *row = row_at(timer->row);
+		if (row)
+			add(row->unseen, 1);
 	}
 	// In an interrupt it is armed for whoever armed it last. The tick is always the kernel's, and
 	// so is the timer of deadline tasks and servers: the scheduler arms it, whoever runs.
@@ -236,7 +270,7 @@ inlined void armed(u64 address, u64 function, u64 soft, u64 distance, u32 is_whe
 		if (!is_wheel)
 			timer->source = source_of(name, function, timer->row, pid);
 	}
-	u32 is_rearm = cpu->cancelled == address || timer->is_pending;
+	u32 is_rearm = cpu->cancelled == address || (timer->is_pending && is_moved);
 	timer->function = function;
 	timer->tgid = tgid;
 	timer->pid = pid;
@@ -255,6 +289,15 @@ inlined void armed(u64 address, u64 function, u64 soft, u64 distance, u32 is_whe
 	cpu->row = timer->row;
 }
 
+// A timer ends that is not known: it was armed before all this began, or has lost its place, as
+// those do that were not looked at for longest. That begins a little before all places are taken.
+inlined void unknown(void)
+{
+	struct used *used = used_now();
+	if (used && used->timers > TIMERS / 2)
+		add(used->forgotten, 1);
+}
+
 inlined void cancelled(u64 address)
 {
 	struct cpu *cpu = this_cpu();
@@ -262,8 +305,10 @@ inlined void cancelled(u64 address)
 	if (!cpu)
 		return;
 	cpu->cancelled = 0;
-	if (!timer)
+	if (!timer) {
+		unknown();
 		return;
+	}
 	timer->is_pending = 0;
 	cpu->cancelled = address;
 	cpu->row = timer->row;
@@ -278,6 +323,8 @@ inlined void expires(u64 address, u64 function, u32 is_wheel)
 	if (!cpu)
 		return;
 	struct timer *timer = map_lookup(&timers, &address);
+	if (!timer)
+		unknown();
 	u32 at = timer ? timer->row : ROWS;
 	if (at >= ROWS || timer->function != function)
 		at = row_of(function, 0, is_wheel);
@@ -322,7 +369,7 @@ int timer_start(u64 *ctx)
 	struct timer_list *timer = (void *)ctx[0];
 	u64 left = timer->expires - jiffies64();
 	s64 ticks = left;
-	armed((u64)timer, (u64)timer->function, 0, ticks > 0 ? ticks * tick_ns : 0, 1);
+	armed((u64)timer, (u64)timer->function, 0, ticks > 0 ? ticks * tick_ns : 0, 1, 0);
 	return 0;
 }
 
@@ -341,16 +388,42 @@ int timer_expire_entry(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/hrtimer_start")
-int hrtimer_start(u64 *ctx)
+inlined int hrtimer_started(struct hrtimer *timer, u32 was_pending)
 {
-	struct hrtimer *timer = (void *)ctx[0];
 	u64 hard = timer->node.expires;
 	u64 now = ktime_ns();
 	// No machine runs for thirty years: that is the time of day.
 	if (hard > 1000000000000000000ull)
 		now += realtime_offset_ns;
-	armed((u64)timer, (u64)timer->function, timer->_softexpires, hard > now ? hard - now : 0, 0);
+	armed((u64)timer, (u64)timer->function, timer->_softexpires, hard > now ? hard - now : 0, 0,
+	      was_pending);
+	return 0;
+}
+
+// Some kernels move a pending timer without a cancel, and tell by the third argument.
+SEC("tp_btf/hrtimer_start")
+int hrtimer_start(u64 *ctx)
+{
+	return hrtimer_started((void *)ctx[0], ctx[2] & 1);
+}
+
+SEC("tp_btf/hrtimer_start")
+int hrtimer_start_older(u64 *ctx)
+{
+	return hrtimer_started((void *)ctx[0], 0);
+}
+
+// Linux since 7.1: it was armed for a time that had passed, is not queued, and no expiry follows.
+SEC("tp_btf/hrtimer_start_expired")
+int hrtimer_start_expired(u64 *ctx)
+{
+	u64 address = ctx[0];
+	struct timer *timer = map_lookup(&timers, &address);
+	struct row *row = timer && timer->is_pending ? row_at(timer->row) : 0;
+	if (timer)
+		timer->is_pending = 0;
+	if (row)
+		add(row->expiries, 1);
 	return 0;
 }
 
@@ -393,15 +466,24 @@ int write_msr(u64 *ctx)
 }
 
 // Adds the time since the last call on this CPU to the process that runs, which so far was not
-// seen to leave it.
+// seen to leave it. If another thread was switched to, the kernel has shown nothing since: there
+// are kernels that show no events while certain threads run.
 static __attribute__((noinline)) int ran(u64 switches)
 {
 	struct cpu *cpu = this_cpu();
 	u32 tgid = current_pid_tgid() >> 32;
 	if (!cpu)
 		return 0;
-	u64 now = ktime_ns(), since = cpu->since;
+	u64 now = ktime_ns(), since = cpu->since, task = current_task();
+	u32 is_unseen = cpu->task && cpu->task != task;
+	struct used *used = used_now();
+	if (is_unseen && since && used) {
+		add(used->unseen_ns, now - since);
+		used->unseen_tgid = cpu->tgid;
+	}
 	cpu->since = now;
+	cpu->task = task;
+	cpu->tgid = tgid;
 	if (!tgid || !since)
 		return 0;
 	struct process *process = map_lookup(&processes, &tgid);
@@ -411,10 +493,13 @@ static __attribute__((noinline)) int ran(u64 switches)
 		map_update(&processes, &tgid, &new, 1);
 		process = map_lookup(&processes, &tgid);
 	}
-	if (process) {
-		add(process->cpu_ns, now - since);
-		add(process->switches, switches);
+	if (!process) {
+		failed();
+		return 0;
 	}
+	if (!is_unseen)
+		add(process->cpu_ns, now - since);
+	add(process->switches, switches);
 	return 0;
 }
 
@@ -422,7 +507,14 @@ static __attribute__((noinline)) int ran(u64 switches)
 SEC("tp_btf/sched_switch")
 int sched_switch(u64 *ctx)
 {
-	return ran(1);
+	struct cpu *cpu = this_cpu();
+	struct task_struct *next = (void *)ctx[2];
+	ran(1);
+	if (cpu) {
+		cpu->task = (u64)next;
+		cpu->tgid = next->tgid;
+	}
+	return 0;
 }
 
 SEC("tp_btf/local_timer_entry")

@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use tickless_core::time::Ns;
 use tickless_trace::read::{SLEEPER_FUNCTION, Symbols, TICK_FUNCTIONS};
@@ -24,9 +24,9 @@ use tickless_trace::record::kernel_hz;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/top.bpf.o");
 
-/// The eBPF programs, each named after its tracepoint. Programs that follow interrupts are attached
+/// The eBPF programs, each named after its tracepoint ([`tracepoint`]). Programs that follow interrupts are attached
 /// first, so that they know whether the CPU is in an interrupt at the first timer event.
-const PROGRAMS: [(&str, Need); 15] = [
+const PROGRAMS: [(&str, Need); 17] = [
     ("local_timer_entry", Need::Wakeups),
     ("local_timer_exit", Need::Wakeups),
     ("irq_handler_entry", Need::Always),
@@ -40,8 +40,10 @@ const PROGRAMS: [(&str, Need); 15] = [
     ("hrtimer_cancel", Need::Always),
     ("timer_expire_entry", Need::Always),
     ("hrtimer_expire_entry", Need::Always),
+    ("hrtimer_start_expired", Need::Newer),
     ("timer_start", Need::Always),
-    ("hrtimer_start", Need::Always),
+    ("hrtimer_start", Need::Newer),
+    ("hrtimer_start_older", Need::Older),
 ];
 
 /// What a program is needed for. If the kernel does not have the program's tracepoint, the counts
@@ -54,6 +56,10 @@ enum Need {
     Writes,
     /// Before that: writes of the register that is the device of some x86 machines.
     OlderWrites,
+    /// What not all kernels have.
+    Newer,
+    /// In place of the last one, in a kernel without that.
+    Older,
 }
 
 /// The device that is programmed by writing a register. Other devices are written unseen.
@@ -61,15 +67,15 @@ const REGISTER_DEVICE: &str = "lapic-deadline";
 const DEVICE: &str = "/sys/devices/system/clockevents/clockevent0/current_device";
 
 /// The number of words of `struct row` in `bpf/top.bpf.c`: a callback, a process with the kind of
-/// timer, seven counts, a histogram of distances (counts and sums) and the name of the process.
-const ROW_WORDS: usize = 9 + 2 * DISTANCES + 2;
+/// timer, eight counts, a histogram of distances (counts and sums) and the name of the process.
+const ROW_WORDS: usize = 10 + 2 * DISTANCES + 2;
 type RowWords = [u64; ROW_WORDS];
 
 /// The layout of `struct source`.
 type SourceWords = [u64; 8];
 
 /// The layout of `struct used`.
-type UsedWords = [u64; 4];
+type UsedWords = [u64; 9];
 
 /// The layout of `struct process`: CPU time, switches, and its name.
 type ProcessWords = [u64; 4];
@@ -154,7 +160,12 @@ impl Ebpf {
         let (mut sees_device_writes, mut sees_wakeups) = (false, true);
         for (name, need) in PROGRAMS {
             let is_device = device.trim() == REGISTER_DEVICE;
-            if need == Need::OlderWrites && (sees_device_writes || !is_device) {
+            let is_replaced = match need {
+                Need::OlderWrites => sees_device_writes || !is_device,
+                Need::Older => names.contains(&tracepoint(name)),
+                _ => false,
+            };
+            if is_replaced {
                 continue;
             }
             match attach(&mut programs, name, &types) {
@@ -163,7 +174,7 @@ impl Ebpf {
                     names.push(name);
                 }
                 Err(_) if need == Need::Wakeups => sees_wakeups = false,
-                Err(_) if matches!(need, Need::Writes | Need::OlderWrites) => {}
+                Err(_) if matches!(need, Need::Writes | Need::OlderWrites | Need::Newer) => {}
                 Err(error) => return Err(refused(name, &chain(&error))),
             }
         }
@@ -177,6 +188,15 @@ impl Ebpf {
             sees_wakeups,
             sample: Sample::default(),
         })
+    }
+
+    /// Detaches a program, so that its tracepoint is not seen any more.
+    #[doc(hidden)]
+    pub fn detach(&mut self, name: &str) -> Result<(), ProgramError> {
+        let program = self.programs.program_mut(name).ok_or(ProgramError::NotLoaded)?;
+        let program: &mut BtfTracePoint = program.try_into()?;
+        self.names.retain(|it| *it != name);
+        program.unload()
     }
 
     /// Ends the current sample of the programs' CPU time after 50 ms, or begins the next
@@ -209,11 +229,23 @@ impl Ebpf {
 
     /// Returns the run time that the kernel has measured for all programs, in nanoseconds.
     fn run_time(&self) -> u64 {
-        let of = |name: &&str| {
-            let program: &BtfTracePoint = self.programs.program(name)?.try_into().ok()?;
-            Some(program.info().ok()?.run_time().as_nanos() as u64)
+        self.attached().filter_map(|it| Some(it.info().ok()?.run_time().as_nanos() as u64)).sum()
+    }
+
+    fn attached(&self) -> impl Iterator<Item = &BtfTracePoint> {
+        self.names.iter().filter_map(|name| self.programs.program(name)?.try_into().ok())
+    }
+
+    /// Returns how often the kernel has not run a program, because the program was already running
+    /// on that CPU (Linux since 5.12 counts that).
+    fn skipped(&self) -> u64 {
+        let of = |program: &BtfTracePoint| {
+            let fd = program.fd().ok()?.as_fd().as_raw_fd();
+            let info = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+            info.lines()
+                .find_map(|line| line.strip_prefix("recursion_misses:")?.trim().parse::<u64>().ok())
         };
-        self.names.iter().filter_map(of).sum()
+        self.attached().filter_map(of).sum::<u64>()
     }
 
     /// Reads the counters of the eBPF programs.
@@ -221,7 +253,8 @@ impl Ebpf {
         self.poll();
         let at = time(ClockId::Monotonic);
         let used: Vec<UsedWords> = self.words("used", 1)?;
-        let [rows_used, rows_refused, sources_used, sources_refused] = used[0];
+        let [rows_used, rows_refused, sources_used, sources_refused, failed, ..] = used[0];
+        let [.., forgotten, unseen_ns, unseen_after] = used[0];
         let rows: Vec<RowWords> = self.words("rows", rows_used)?;
         let sources: Vec<SourceWords> = self.words("sources", sources_used)?;
         let now = at.0;
@@ -235,7 +268,10 @@ impl Ebpf {
             sources: sources.iter().map(source).collect(),
             sees_device_writes: self.sees_device_writes,
             sees_wakeups: self.sees_wakeups,
-            refused: rows_refused + sources_refused,
+            refused: rows_refused + sources_refused + forgotten,
+            missed: failed + self.skipped(),
+            unseen_ns,
+            unseen_after: self.process_names.name(unseen_after as u32, String::new),
             own_ns: time(ClockId::ProcessCPUTime).0,
             kernel_ns,
         })
@@ -264,13 +300,24 @@ impl Ebpf {
 
     /// Converts the words of a row: see `struct row` in `bpf/top.bpf.c`.
     fn row(&mut self, words: &RowWords) -> Row {
-        let [function, process, arms, cancels, halves, rearms, expiries, idle_wakeups, writes, ..] =
-            *words;
+        let [
+            function,
+            process,
+            arms,
+            cancels,
+            halves,
+            rearms,
+            expiries,
+            idle_wakeups,
+            writes,
+            unseen,
+            ..,
+        ] = *words;
         let mut distances = Distances::default();
-        distances.counts.copy_from_slice(&words[9..9 + DISTANCES]);
-        distances.sums.copy_from_slice(&words[9 + DISTANCES..9 + 2 * DISTANCES]);
+        distances.counts.copy_from_slice(&words[10..10 + DISTANCES]);
+        distances.sums.copy_from_slice(&words[10 + DISTANCES..10 + 2 * DISTANCES]);
         let (pid, is_wheel) = (process as u32, process >> 32 != 0);
-        let gone = || text(&words[9 + 2 * DISTANCES..]);
+        let gone = || text(&words[10 + 2 * DISTANCES..]);
         let symbols = &self.symbols;
         let named = || symbols.name(function).unwrap_or("?").to_string();
         Row {
@@ -286,6 +333,7 @@ impl Ebpf {
                 expiries,
                 idle_wakeups,
                 device_writes: writes,
+                unseen,
                 distances,
             },
         }
@@ -325,10 +373,15 @@ fn source(words: &SourceWords) -> Source {
     Source { row: row as usize, vote: Vote { period, votes, hits, distances, last } }
 }
 
+/// Returns the tracepoint of a program.
+fn tracepoint(program: &str) -> &str {
+    program.trim_end_matches("_older")
+}
+
 fn attach(programs: &mut aya::Ebpf, name: &'static str, types: &Btf) -> Result<(), ProgramError> {
     let missing = || ProgramError::NotLoaded;
     let program: &mut BtfTracePoint = programs.program_mut(name).ok_or_else(missing)?.try_into()?;
-    program.load(name, types)?;
+    program.load(tracepoint(name), types)?;
     program.attach()?;
     Ok(())
 }

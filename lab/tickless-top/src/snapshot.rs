@@ -72,6 +72,8 @@ pub struct Counts {
     pub expiries: u64,
     pub idle_wakeups: u64,
     pub device_writes: u64,
+    /// Timers whose end the kernel did not show: it was noticed when they were armed again.
+    pub unseen: u64,
     pub distances: Distances,
 }
 
@@ -102,6 +104,7 @@ impl Counts {
             expiries: of(self.expiries, other.expiries),
             idle_wakeups: of(self.idle_wakeups, other.idle_wakeups),
             device_writes: of(self.device_writes, other.device_writes),
+            unseen: of(self.unseen, other.unseen),
             distances: Distances {
                 counts: places(&self.distances.counts, &other.distances.counts),
                 sums: places(&self.distances.sums, &other.distances.sums),
@@ -179,6 +182,12 @@ pub struct Snapshot {
     pub sees_device_writes: bool,
     pub sees_wakeups: bool,
     pub refused: u64,
+    /// Events that the programs did not count, although the kernel showed them.
+    pub missed: u64,
+    /// For how long CPUs showed no events although threads ran there, all CPUs together.
+    pub unseen_ns: u64,
+    /// The process whose thread ran, at least at first, when that was last so.
+    pub unseen_after: String,
     pub own_ns: u64,
     pub kernel_ns: Option<u64>,
 }

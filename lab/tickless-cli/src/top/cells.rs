@@ -147,6 +147,17 @@ pub(super) fn summary(table: &Table) -> String {
     if table.refused > 0 {
         text += &format!(" No place for {}.", table.refused);
     }
+    if table.missed > 0 {
+        text += &format!(" {} events missed.", table.missed);
+    }
+    let unseen = table.total().unseen;
+    if unseen > 0 || table.unseen_percent >= 0.05 {
+        let (percent, after) = (table.unseen_percent, &table.unseen_after);
+        text += &format!(
+            " UNSEEN: the kernel showed nothing for {percent:.1} % of a CPU's time, last when \
+             {after} ran. At least {unseen} timers ended then, and are missing from fired or gone."
+        );
+    }
     if table.is_partial {
         text += " PARTIAL: it was interrupted.";
     }
@@ -157,6 +168,8 @@ pub(super) fn summary(table: &Table) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use tickless_top::snapshot::Snapshot;
+    use tickless_top::table::between;
 
     #[test]
     fn rates_fit_their_column() {
@@ -171,6 +184,18 @@ mod tests {
         ] {
             assert_eq!(rate(rate_per_second), want);
         }
+    }
+
+    #[test]
+    fn what_was_not_seen_is_below_the_table() {
+        let mut table = between(&Snapshot::default(), &Snapshot::default(), By::Process);
+        assert!(!summary(&table).contains("UNSEEN") && !summary(&table).contains("missed"));
+        table.rows.push(TableRow { unseen: 6, ..TableRow::default() });
+        (table.missed, table.unseen_percent) = (3, 1.24);
+        table.unseen_after = "agent".to_string();
+        let text = summary(&table);
+        assert!(text.contains(" 3 events missed.") && text.contains("nothing for 1.2 %"), "{text}");
+        assert!(text.contains("agent ran. At least 6 timers"), "{text}");
     }
 
     #[test]
