@@ -108,13 +108,14 @@ impl Command for QuotaArgs {
 }
 
 /// The headings of the table's columns, in the terminal and on the HTML page.
-const HEADER: [&str; 11] = [
+const HEADER: [&str; 12] = [
     "CPUs",
     "limit",
     "period",
     "burst",
     "throttled",
     "stood",
+    "alone",
     "p50",
     "p99",
     "longest",
@@ -122,7 +123,7 @@ const HEADER: [&str; 11] = [
     "delayed",
 ];
 
-fn cells(setting: &Setting) -> [String; 11] {
+fn cells(setting: &Setting) -> [String; 12] {
     let Setting { cpus, limit_cpus, period_us, burst_us, throttled_percent, .. } = *setting;
     let (stood, delay) = (setting.stood_ns, setting.delay_ns);
     [
@@ -132,6 +133,7 @@ fn cells(setting: &Setting) -> [String; 11] {
         time(burst_us * 1_000),
         format!("{throttled_percent:.0} %"),
         time(stood.sum),
+        time(stood.alone),
         time(stood.p50),
         time(stood.p99),
         time(stood.max),
@@ -188,11 +190,24 @@ impl Results for Prediction {
         paragraph(out, "", &summary(self))?;
         self.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
         writeln!(out)?;
-        // The number of CPUs has a column only if it differs between the settings.
-        let skip = usize::from(self.settings.iter().all(|it| it.cpus == self.settings[0].cpus));
-        let mut table = bare(&HEADER[skip..], 0);
+        // These columns are left out if they tell nothing.
+        let any = |is_it: fn(&Setting) -> bool| self.settings.iter().any(is_it);
+        let has_cpus = self.settings.iter().any(|it| it.cpus != self.settings[0].cpus);
+        let differs =
+            |it: &Setting| it.stood_ns.alone.abs_diff(it.stood_ns.sum) * 20 > it.stood_ns.alone;
+        let shown = HEADER.map(|column| match column {
+            "CPUs" => has_cpus,
+            "burst" => any(|it| it.burst_us > 0),
+            "alone" => any(differs),
+            _ => true,
+        });
+        let select = |cells: [String; 12]| -> Vec<String> {
+            cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect()
+        };
+        let header = select(HEADER.map(str::to_string));
+        let mut table = bare(&header, 0);
         self.settings.iter().for_each(|setting| {
-            table.add_row(&cells(setting)[skip..]);
+            table.add_row(select(cells(setting)));
         });
         write_table(&table, out)?;
         paragraph(out, "", EXPLAINED)?;
@@ -202,12 +217,13 @@ impl Results for Prediction {
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
         let header = "cpus,limit_cpus,quota_us,period_us,burst_us,periods,throttled,\
-            throttled_percent,stood_ns,stood_p50_ns,stood_p99_ns,stood_max_ns,delay_p50_ns,\
+            throttled_percent,stood_ns,stood_alone_ns,stood_p50_ns,stood_p99_ns,stood_max_ns,delay_p50_ns,\
             delay_p99_ns,delay_max_ns,delayed_percent";
         write_csv(header, &self.settings, out)
     }
 }
 
 const EXPLAINED: &str = "\"throttled\" is the share of the periods in which a CPU had no quota \
-    left. \"stood\" is how long CPUs with threads to run stood still, in total, then each time. \
-    \"delay\" is how much later a piece of work was done than without a limit.";
+    left. \"stood\" is how long CPUs with threads to run stood still: in total; in total if no other \
+    program had run, where that differs (\"alone\": beside work that varies, the total is in between); \
+    and each time. \"delay\" is how much later a piece of work was done than without a limit.";

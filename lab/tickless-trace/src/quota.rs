@@ -17,7 +17,7 @@ use crate::late::Selection;
 use crate::parallel::in_parallel;
 use crate::read::Trace;
 use crate::replay::Quantiles;
-use demand::Demand;
+use demand::{Demand, Leave};
 use replay::{Outcome, Place, Plan};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -146,6 +146,8 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Stood {
     pub sum: u64,
+    /// The sum if no other program had run. Where their work varied, the true sum is in between.
+    pub alone: u64,
     pub p50: u64,
     pub p99: u64,
     pub max: u64,
@@ -175,11 +177,9 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let periods_us =
         or_default(&request.periods_us, || vec![recorded.period_us.unwrap_or(100_000)]);
     let bursts = or_default(&request.bursts_percent, || vec![0.0]);
-    let (share, start_wait) = match recorded.throttled {
-        // The recorded limit stopped the threads, which looks like preemption: assume none.
-        Some(1..) => (1.0, Ns::ZERO),
-        _ => (demand.share(), demand.start_wait()),
-    };
+    let is_throttled = recorded.throttled.is_some_and(|throttled| throttled > 0);
+    // Without the refills, a wait for quota cannot be told from preemption: assume none.
+    let leave = demand.leave(trace.cpus, is_throttled).unwrap_or(Leave::ALL);
     let tick = trace.tick_or_default();
     let plan = Plan::of(&demand);
     let counted = counted(trace, &demand, &request.without)?;
@@ -193,23 +193,27 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let most = busiest.as_ref().filter(|it| counted.len() > 1 && 2 * it.pieces > pieces);
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
-        let place = Place { cpus, tick, share, start_wait };
-        let free = plan.run(place, None).map_err(|why| refused(0, 0, &why))?;
-        let begin = trace.records.first().map_or(Ns::ZERO, |record| record.time);
-        let world = World {
-            plan: &plan,
-            place,
-            begin,
-            free: plan.only(free.done, &counted),
-            pieces,
-            delay: request.delay,
-            untouched: [const { Mutex::new(None) }; PHASES as usize],
+        let world = |leave| {
+            let place = Place { cpus, tick, leave, stops_late: stops_late(trace) };
+            let free = plan.run(place, None).map_err(|why| refused(0, 0, &why))?;
+            Ok(World {
+                plan: &plan,
+                place,
+                begin: trace.records.first().map_or(Ns::ZERO, |record| record.time),
+                free: plan.only(free.done, &counted),
+                pieces,
+                delay: request.delay,
+                untouched: [const { Mutex::new(None) }; PHASES as usize],
+            })
         };
+        let (world, alone) = (world(leave)?, world(Leave::ALL)?);
         let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus));
         for &period_us in &periods_us {
             for &burst in &bursts {
                 for &limit in &limits {
-                    settings.push(world.predict(limit, period_us, burst)?);
+                    let mut setting = world.predict(limit, period_us, burst)?;
+                    setting.stood_ns.alone = alone.predict(limit, period_us, burst)?.stood_ns.sum;
+                    settings.push(setting);
                 }
                 let limit =
                     world.least(mean_cpus, period_us, burst, request.delayed_percent_max)?;
@@ -227,8 +231,8 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         pieces,
         cpu_seconds,
         mean_cpus,
-        cpu_share: share,
-        start_wait_ns: start_wait.0,
+        cpu_share: leave.share,
+        start_wait_ns: leave.start_wait.0,
         recorded,
         delay_ns: request.delay.0,
         delayed_percent_max: request.delayed_percent_max,
@@ -264,6 +268,14 @@ fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>
             Err(QuotaError::WhichGroup { path, wanted, known })
         }
     }
+}
+
+/// Returns whether the trace's kernel counts a CPU as stopped only from the moment at which it takes
+/// up a thread of the group and finds no quota: since Linux 6.18.
+fn stops_late(trace: &Trace) -> bool {
+    let mut numbers = trace.header.kernel.iter().flat_map(|release| release.split(['.', '-']));
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    (next(), next()) >= (Some(6), Some(18))
 }
 
 /// Returns the threads whose delays count, by their places in the demand.
@@ -423,17 +435,18 @@ impl World<'_> {
     fn predict(&self, limit: f64, period_us: u64, burst: f64) -> Result<Setting, QuotaError> {
         let (settings, outcomes) = self.simulate(limit, period_us, burst, u64::MAX)?;
         let (mut delays, mut stands) = (Vec::new(), Vec::new());
-        let (mut periods, mut throttled, mut delayed) = (0, 0, 0);
+        let (mut periods, mut throttled, mut delayed, mut stood) = (0, 0, 0, 0.0);
         for outcome in outcomes {
             let both = outcome.done.iter().zip(&self.free);
             let done = both.filter(|(done, free)| **done.max(free) < Ns::NEVER);
             delays.extend(done.map(|(done, free)| done.since(*free).0));
             stands.extend_from_slice(&outcome.stands);
+            stood += outcome.stood;
             periods += outcome.periods;
             throttled += outcome.throttled;
             delayed += outcome.delayed;
         }
-        let sum = stands.iter().sum::<u64>() / PHASES;
+        let sum = stood as u64 / PHASES;
         let Quantiles { p50, p99, max } = quantiles(&mut stands);
         Ok(Setting {
             cpus: self.place.cpus,
@@ -444,7 +457,7 @@ impl World<'_> {
             periods: periods as f64 / PHASES as f64,
             throttled: throttled as f64 / PHASES as f64,
             throttled_percent: 100.0 * throttled as f64 / periods.max(1) as f64,
-            stood_ns: Stood { sum, p50, p99, max },
+            stood_ns: Stood { sum, alone: sum, p50, p99, max },
             delay_ns: quantiles(&mut delays),
             delayed_percent: 100.0 * delayed as f64 / delays.len().max(1) as f64,
         })

@@ -39,8 +39,8 @@ pub(super) fn page(prediction: &Prediction) -> String {
                 p {
                     "The demand is that of the recording. A load that sends less while it is slow, \
                      that spins while it waits, or that starts more threads when work piles up, \
-                     reacts to a limit; the prediction does not. Other programs on the CPUs are \
-                     left out."
+                     reacts to a limit; the prediction does not. Other programs take the same \
+                     share of the CPUs at all times."
                 }
             }
         }

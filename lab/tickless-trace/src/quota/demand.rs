@@ -4,7 +4,7 @@ use super::QuotaError;
 use crate::cgroup::Recorded;
 use crate::hash::NumberMap;
 use crate::late::Selection;
-use crate::read::{Context, Event, EventKind, Trace};
+use crate::read::{Context, Event, EventKind, TimerAddr, Trace};
 use tickless_core::time::{CpuId, Ns};
 
 /// The work of a thread between two sleeps.
@@ -30,11 +30,62 @@ pub(super) struct Demand {
     /// The pieces of each thread, in order, and the threads' numbers.
     pub(super) threads: Vec<Vec<Piece>>,
     pub(super) pids: Vec<u32>,
-    /// How long other programs that preempted a thread of the group kept its CPU.
-    preempted: Ns,
-    /// How often, and how long in all, a woken thread waited for a CPU that did not run the group.
-    starts: u64,
-    waited: Ns,
+    /// When each thread ran, and when each CPU ran no thread.
+    runs: Vec<(Ns, Ns)>,
+    idle: Vec<(Ns, Ns)>,
+    waits: Vec<Wait>,
+    /// For each timer that refills a quota, when it did.
+    refills: NumberMap<TimerAddr, Refills>,
+}
+
+/// A thread that could run waited for a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    from: Ns,
+    to: Ns,
+    /// How long the CPU did not run another thread of the group.
+    of_cpu: Ns,
+    /// It was woken; otherwise, it was preempted.
+    was_woken: bool,
+    /// It was woken, and the CPU did not run the group before.
+    starts: bool,
+    /// The thread's wait before this one, if the thread has run only briefly since then.
+    before: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Refills {
+    at: Vec<Ns>,
+    /// How many waits ended right after a refill.
+    ended: u64,
+}
+
+/// So many threads, or more, count as so many.
+const THREADS: usize = 16;
+
+/// What other programs leave to the group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leave {
+    /// The share of a CPU's time that the group's threads got, from when the CPU began to work for
+    /// the group until none of its threads could run.
+    pub(super) share: f64,
+    /// For each number of threads that can run, how many CPUs had one, as a share of the most that
+    /// could have had one: of those that were not idle, at most one for each thread. This is less
+    /// than 1 if threads waited behind each other while another CPU ran another program.
+    pub(super) spread: [f64; THREADS],
+    /// The mean time that a woken thread waits until a CPU begins to work for the group.
+    pub(super) start_wait: Ns,
+}
+
+impl Leave {
+    /// What is left without other programs.
+    pub(super) const ALL: Leave =
+        Leave { share: 1.0, spread: [1.0; THREADS], start_wait: Ns::ZERO };
+
+    /// Returns the part of the CPUs on which the model puts so many threads that has one.
+    pub(super) fn spread(&self, threads: usize) -> f64 {
+        self.spread[threads.min(THREADS - 1)]
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +99,12 @@ enum ThreadState {
     On(Ns),
 }
 
+/// The callback of the timers that refill quotas, and how soon after it a stopped thread runs.
+const REFILL_FUNCTION: &str = "sched_cfs_period_timer";
+const SOON: Ns = Ns(1_000_000);
+/// A thread that gets a CPU and no quota runs for less than this, in the kernel.
+const BRIEFLY: Ns = Ns(100_000);
+
 impl Demand {
     pub(super) fn pieces(&self) -> impl Iterator<Item = &Piece> {
         self.threads.iter().flatten()
@@ -57,16 +114,45 @@ impl Demand {
         Ns(self.pieces().map(|piece| piece.work.0).sum())
     }
 
-    /// Returns the share of a CPU's time that the group's threads got, from when the CPU began to
-    /// work for the group until none of the threads could run.
-    pub(super) fn share(&self) -> f64 {
+    /// Returns what other programs left to the group on `cpus` CPUs. Where a limit stopped the group,
+    /// a wait counts from the last refill of its quota, by the timer that ended most waits. `None`
+    /// if no such timer was recorded.
+    pub(super) fn leave(&self, cpus: u16, is_throttled: bool) -> Option<Leave> {
+        let timers = self.refills.values();
+        let refills = match is_throttled {
+            true => &timers.max_by_key(|refills| (refills.ended, refills.at.len()))?.at[..],
+            false => &[],
+        };
+        let refilled = |wait: &Wait| {
+            let until = refills.partition_point(|at| *at <= wait.to);
+            refills[..until].last().filter(|at| **at >= wait.from)
+        };
+        let mut begins: Vec<Ns> = self.waits.iter().map(|wait| wait.from).collect();
+        for (at, wait) in self.waits.iter().enumerate() {
+            let Some(refill) = refilled(wait) else { continue };
+            begins[at] = *refill;
+            // The quota ran out in this wait, or before: the thread got a CPU and no quota.
+            wait.before.into_iter().for_each(|before| begins[before] = self.waits[before].to);
+        }
+        let (mut ready, mut present) = (self.runs.clone(), self.runs.clone());
+        let (mut preempted, mut waited, mut starts) = (0, 0, 0);
+        for (wait, from) in self.waits.iter().zip(begins) {
+            let of_cpu = wait.of_cpu.0.min(wait.to.since(from).0);
+            if wait.was_woken {
+                waited += of_cpu;
+                starts += u64::from(wait.starts);
+            } else {
+                preempted += of_cpu;
+                ready.push((from, wait.to));
+                present.push((Ns(wait.to.0 - of_cpu), wait.to));
+            }
+        }
         let work = self.work().0 as f64;
-        work / (work + self.preempted.0 as f64).max(1.0)
-    }
-
-    /// Returns the mean time that a woken thread waits until a CPU begins to work for the group.
-    pub(super) fn start_wait(&self) -> Ns {
-        Ns(self.waited.0 / self.starts.max(1))
+        Some(Leave {
+            share: work / (work + preempted as f64).max(1.0),
+            spread: spread(cpus, &[&ready, &present, &self.idle]),
+            start_wait: Ns(waited / starts.max(1)),
+        })
     }
 
     /// Finds the work of a group's threads and of the threads that they created; or without a
@@ -107,6 +193,7 @@ impl Demand {
         // Since when each CPU is seen.
         let mut begins = vec![begin; usize::from(trace.cpus)];
         let mut gaps = trace.gaps_in_order();
+        let refill = trace.names.find(REFILL_FUNCTION);
         for (place, record) in trace.records.iter().enumerate() {
             for gap in gaps(place) {
                 finder.forget(cpus[gap.cpu.index()].take(), gap.from);
@@ -138,6 +225,11 @@ impl Demand {
                 (Event::SchedWakeup { pid, target }, _) if is_member(pid, false) => {
                     let has_waker = record.context == Context::Task && known;
                     finder.wake(pid, target, record.time, has_waker.then_some(record.pid));
+                }
+                (Event::HrtimerExpireEntry { timer, function, .. }, _)
+                    if Some(function) == refill =>
+                {
+                    finder.demand.refills.entry(timer).or_default().at.push(record.time);
                 }
                 (Event::TaskNew { pid }, _) if group.is_some() && known => {
                     is_member(pid, true);
@@ -175,6 +267,8 @@ struct Finder {
     demand: Demand,
     /// For each thread's number, its index in `demand.threads` and its state.
     of: NumberMap<u32, (usize, ThreadState)>,
+    /// For each thread's number, the place of its last wait in `demand.waits`.
+    last_waits: NumberMap<u32, usize>,
 }
 
 impl Finder {
@@ -208,17 +302,24 @@ impl Finder {
         if last.is_its {
             self.leave(last.pid, at);
             on_cpu.left = at;
+        } else if last.pid == 0 {
+            self.demand.idle.push((last.since, at));
         }
         if is_its {
-            let ready = self.enter(next, at);
-            let waited = ready.map_or(Ns::ZERO, |(since, _)| at.since(since.max(on_cpu.left)));
-            match ready {
-                Some(_) if last.is_its => {}
-                Some((_, true)) => {
-                    self.demand.starts += 1;
-                    self.demand.waited = self.demand.waited + waited.to_duration();
+            if let Some((from, was_woken)) = self.enter(next, at) {
+                let of_cpu = match last.is_its {
+                    true => Ns::ZERO,
+                    false => Ns(at.since(from.max(on_cpu.left)).0),
+                };
+                let starts = was_woken && !last.is_its;
+                let waits = &mut self.demand.waits;
+                let before = self.last_waits.insert(next, waits.len());
+                let before = before.filter(|at| from.since(waits[*at].to) < BRIEFLY);
+                waits.push(Wait { from, to: at, of_cpu, was_woken, starts, before });
+                for refills in self.demand.refills.values_mut() {
+                    let last = refills.at.last().filter(|last| **last >= from);
+                    refills.ended += u64::from(last.is_some_and(|last| at.since(*last) < SOON));
                 }
-                _ => self.demand.preempted = self.demand.preempted + waited.to_duration(),
             }
         }
     }
@@ -258,6 +359,7 @@ impl Finder {
             if let Some(piece) = self.demand.threads[place].last_mut() {
                 piece.work = piece.work + (at - since);
             }
+            self.demand.runs.push((since, at));
         }
     }
 
@@ -276,4 +378,26 @@ impl Finder {
             self.demand.threads[place].push(Piece { at, work: Ns::ZERO, waker });
         }
     }
+}
+
+/// Returns [`Leave::spread`] of spans of three kinds: in which a thread can run, in which a CPU has
+/// one, and in which a CPU is idle. O(n log n).
+fn spread(cpus: u16, spans: &[&[(Ns, Ns)]; 3]) -> [f64; THREADS] {
+    let mut changes: Vec<(Ns, usize, i64)> = Vec::new();
+    for (kind, spans) in spans.iter().enumerate() {
+        changes.extend(spans.iter().flat_map(|&(from, to)| [(from, kind, 1), (to, kind, -1)]));
+    }
+    changes.sort_unstable();
+    let (mut counts, mut since) = ([0, 0, 0], Ns::ZERO);
+    let mut times = [(0.0, 0.0); THREADS];
+    for (at, kind, change) in changes {
+        let [ready, present, idle] = counts;
+        let (had, could) = &mut times[usize::try_from(ready).unwrap_or(0).min(THREADS - 1)];
+        let most = ready.min(i64::from(cpus) - idle).max(present);
+        *had += present as f64 * at.since(since).0 as f64;
+        *could += most as f64 * at.since(since).0 as f64;
+        counts[kind] += change;
+        since = at;
+    }
+    times.map(|(had, could)| if could > 0.0 { had / could } else { 1.0 })
 }

@@ -8,7 +8,7 @@
 //! Other programs take as much time as in the recording: a CPU begins to work for the group after
 //! the recorded mean wait, and then works for it for the recorded share of its time.
 
-use super::demand::Demand;
+use super::demand::{Demand, Leave};
 use std::collections::VecDeque;
 use tickless_core::bandwidth::{BandwidthError, Grant, Group, MemberId, Settings};
 use tickless_core::time::Ns;
@@ -45,6 +45,8 @@ pub(super) struct Outcome {
     pub(super) throttled: u64,
     /// The duration, in ns, of each stop of a CPU that had threads to run.
     pub(super) stands: Vec<u64>,
+    /// The sum. Threads that wait behind each other stand on one CPU.
+    pub(super) stood: f64,
     /// Whether the quota never ran out, not even for a moment. Then every higher limit with the
     /// same period and slice has the same outcome.
     pub(super) is_untouched: bool,
@@ -68,10 +70,18 @@ pub(super) struct Limit<'a> {
 pub(super) struct Place {
     pub(super) cpus: usize,
     pub(super) tick: Ns,
-    /// The share of a CPU's time that the group gets.
-    pub(super) share: f64,
-    /// How long it takes until a CPU begins to work for the group.
-    pub(super) start_wait: Ns,
+    pub(super) leave: Leave,
+    /// A CPU stands still only from when it takes up a thread of the group and finds no quota.
+    pub(super) stops_late: bool,
+}
+
+impl Place {
+    /// Returns for how long other programs keep a CPU on average when a tick ends the turn of a
+    /// thread of the group.
+    fn others(&self) -> Ns {
+        let share = if self.stops_late { self.leave.share } else { 1.0 };
+        Ns((self.tick.0 as f64 * (1.0 - share) / share) as u64)
+    }
 }
 
 impl Plan {
@@ -148,8 +158,17 @@ impl Plan {
         };
         let threads = self.firsts[..self.firsts.len() - 1].iter().enumerate().map(thread).collect();
         let outcome = Outcome { done: vec![Ns::NEVER; self.works.len()], ..Outcome::default() };
-        let mut replay =
-            Replay { plan: self, place, limit, threads, cpus, quota, now: Ns::ZERO, outcome };
+        let mut replay = Replay {
+            plan: self,
+            place,
+            limit,
+            threads,
+            cpus,
+            quota,
+            now: Ns::ZERO,
+            awake: 0,
+            outcome,
+        };
         replay.run();
         let is_whole = replay.outcome.done.iter().all(|done| *done < Ns::NEVER);
         let has_run_out = replay.quota.is_none_or(|quota| quota.has_run_out);
@@ -240,10 +259,17 @@ struct Replay<'a> {
     cpus: Vec<Cpu>,
     quota: Option<Quota>,
     now: Ns,
+    /// How many threads can run.
+    awake: usize,
     outcome: Outcome,
 }
 
 impl Replay<'_> {
+    /// Returns how fast the threads run, as a share of their speed on CPUs of their own.
+    fn speed(&self) -> f64 {
+        self.place.leave.share * self.place.leave.spread(self.awake)
+    }
+
     /// Steps from one event to the next, until no thread has work left, or too much is delayed.
     fn run(&mut self) {
         let mut arrivals = self.plan.arrivals.iter().peekable();
@@ -267,7 +293,7 @@ impl Replay<'_> {
         let of_cpu = |cpu: &Cpu| {
             let at = cpu.running?;
             let left = self.boundary(at).since(self.threads[at].done).0;
-            let boundary = Ns(cpu.since.0 + (left as f64 / self.place.share).ceil() as u64);
+            let boundary = Ns(cpu.since.0 + (left as f64 / self.speed()).ceil() as u64);
             let tick = Ns((cpu.since.0 / self.place.tick.0 + 1) * self.place.tick.0);
             Some(boundary.min(tick))
         };
@@ -309,8 +335,10 @@ impl Replay<'_> {
             let cpu = &mut self.cpus[at];
             cpu.stopped = false;
             let stood = cpu.stood_since.take().map(|since| now.since(since).0);
+            let stood = stood.filter(|stood| *stood > 0);
+            self.outcome.stood += stood.unwrap_or(0) as f64 * self.place.leave.spread(self.awake);
             self.outcome.stands.extend(stood);
-            self.dispatch(at, self.place.start_wait);
+            self.dispatch(at, self.place.leave.start_wait);
             // A released CPU without threads to run returns the quota that it got beyond its debt.
             let cpu = &self.cpus[at];
             if let (None, false, Some(member)) = (cpu.running, cpu.stopped, cpu.member) {
@@ -325,6 +353,7 @@ impl Replay<'_> {
         let thread = &mut self.threads[at];
         thread.woken += 1;
         if !std::mem::replace(&mut thread.is_awake, true) {
+            self.awake += 1;
             self.queue(at);
         }
     }
@@ -342,9 +371,11 @@ impl Replay<'_> {
         self.threads[at].cpu = cpu;
         self.cpus[cpu].queue.push_back(at);
         if self.cpus[cpu].stopped {
-            self.cpus[cpu].stood_since.get_or_insert(self.now);
+            self.cpus[cpu]
+                .stood_since
+                .get_or_insert(Ns(self.now.0 + self.place.leave.start_wait.0));
         } else if self.cpus[cpu].running.is_none() {
-            self.dispatch(cpu, self.place.start_wait);
+            self.dispatch(cpu, self.place.leave.start_wait);
         } else {
             self.advance(cpu);
         }
@@ -355,7 +386,7 @@ impl Replay<'_> {
     fn advance(&mut self, cpu: usize) {
         let Some(at) = self.cpus[cpu].running else { return };
         let time = self.now.since(self.cpus[cpu].since).0;
-        let ran = Ns((time as f64 * self.place.share).round() as u64);
+        let ran = Ns((time as f64 * self.speed()).round() as u64);
         self.cpus[cpu].since = self.cpus[cpu].since.max(self.now);
         self.threads[at].done = self.threads[at].done + ran.to_duration();
         if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
@@ -369,7 +400,7 @@ impl Replay<'_> {
             self.end_piece(cpu, at);
         }
         wakes[..due].iter().for_each(|(_, thread)| self.wake(*thread));
-        if self.stands(cpu) {
+        if self.stands(cpu, self.place.others()) {
             return;
         }
         // A thread that was put on the CPU only now has not run yet, so it does not give way.
@@ -396,12 +427,14 @@ impl Replay<'_> {
         (thread.done, thread.wakes) = (Ns::ZERO, 0);
         thread.is_awake = thread.woken > thread.piece && thread.piece < self.plan.firsts[at + 1];
         if !thread.is_awake {
+            self.awake -= 1;
             self.cpus[cpu].running = None;
         }
     }
 
     /// Requests quota for a CPU, and stops the CPU if none is left. Returns whether it is stopped.
-    fn stands(&mut self, cpu: usize) -> bool {
+    /// It stands still from when it takes up a thread of the group again, which is after `wait`.
+    fn stands(&mut self, cpu: usize, wait: Ns) -> bool {
         let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) else {
             return false;
         };
@@ -411,7 +444,7 @@ impl Replay<'_> {
         let cpu = &mut self.cpus[cpu];
         cpu.stopped = true;
         cpu.queue.extend(cpu.running.take());
-        cpu.stood_since = (!cpu.queue.is_empty()).then_some(self.now);
+        cpu.stood_since = (!cpu.queue.is_empty()).then_some(Ns(self.now.0 + wait.0));
         true
     }
 
@@ -431,7 +464,7 @@ impl Replay<'_> {
             }
             return;
         }
-        if !self.stands(cpu) {
+        if !self.stands(cpu, wait) {
             let next = self.cpus[cpu].queue.pop_front();
             self.cpus[cpu].running = next;
             self.cpus[cpu].since = Ns(self.now.0 + wait.0);
