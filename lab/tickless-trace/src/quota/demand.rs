@@ -208,14 +208,12 @@ impl Demand {
                 finder.switch(&mut first, (record.pid, known), begin);
                 *on_cpu = Some(first);
             }
-            if let Some(idle) = on_cpu.as_mut().filter(|on_cpu| on_cpu.pid == 0)
-                && record.pid != 0
-            {
-                // Some kernels record no events of the idle thread (PID 0), not even the switch to
-                // this thread. A CPU that is idle runs a thread from its wakeup on.
-                let woken = finder.woken(record.pid, record.cpu);
-                let at = woken.map_or(record.time, |at| at.max(idle.since));
-                finder.switch(idle, (record.pid, known), at);
+            if let Some(last) = on_cpu.as_mut().filter(|on_cpu| on_cpu.pid != record.pid) {
+                // Some kernels record no events of certain threads, not even the switch from them
+                // to this thread. A CPU that is idle (PID 0) runs a thread from its wakeup on.
+                let woken = finder.woken(record.pid, record.cpu).filter(|_| last.pid == 0);
+                let at = woken.map_or(record.time, |at| at.max(last.since));
+                finder.switch(last, (record.pid, known), at);
             }
             match (record.event, on_cpu) {
                 (Event::SchedSwitch { next_pid, .. }, Some(on_cpu)) => {

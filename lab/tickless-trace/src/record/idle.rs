@@ -1,6 +1,6 @@
 //! Finds CPUs on which the kernel records nothing of the idle thread.
 //!
-//! `docs/book/src/top.md` describes where that occurred. Method: the kernel counts how often each
+//! Method: the kernel counts how often each
 //! idle thread stopped its tick, also without a recording. Each time, the thread performs at least
 //! one operation on a timer, so a recording without such operations is incomplete.
 
