@@ -217,13 +217,13 @@ impl Results for Prediction {
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
         let header = "cpus,limit_cpus,quota_us,period_us,burst_us,periods,throttled,\
-            throttled_percent,stood_ns,stood_alone_ns,stood_p50_ns,stood_p99_ns,stood_max_ns,delay_p50_ns,\
-            delay_p99_ns,delay_max_ns,delayed_percent";
+            throttled_percent,stood_ns,stood_alone_ns,stood_p50_ns,stood_p99_ns,stood_max_ns,\
+            delay_p50_ns,delay_p99_ns,delay_max_ns,delayed_percent";
         write_csv(header, &self.settings, out)
     }
 }
 
 const EXPLAINED: &str = "\"throttled\" is the share of the periods in which a CPU had no quota \
-    left. \"stood\" is how long CPUs with threads to run stood still: in total; in total if no other \
-    program had run, where that differs (\"alone\": beside work that varies, the total is in between); \
-    and each time. \"delay\" is how much later a piece of work was done than without a limit.";
+    left. \"stood\" is how long CPUs with threads to run stood still: in total; in total if no \
+    other program had run, where that differs (\"alone\": beside work that varies, the total is in \
+    between); and each time. \"delay\" is how much later a piece of work was done than without a limit.";

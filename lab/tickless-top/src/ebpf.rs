@@ -24,8 +24,9 @@ use tickless_trace::record::kernel_hz;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/top.bpf.o");
 
-/// The eBPF programs, each named after its tracepoint ([`tracepoint`]). Programs that follow interrupts are attached
-/// first, so that they know whether the CPU is in an interrupt at the first timer event.
+/// The eBPF programs, each named after its tracepoint ([`tracepoint`]). Programs that follow
+/// interrupts are attached first, so that they know whether the CPU is in an interrupt at the first
+/// timer event.
 const PROGRAMS: [(&str, Need); 17] = [
     ("local_timer_entry", Need::Wakeups),
     ("local_timer_exit", Need::Wakeups),

@@ -270,8 +270,8 @@ fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>
     }
 }
 
-/// Returns whether the trace's kernel counts a CPU as stopped only from the moment at which it takes
-/// up a thread of the group and finds no quota: since Linux 6.18.
+/// Returns whether the trace's kernel counts a CPU as stopped only from the moment at which it
+/// takes up a thread of the group and finds no quota: since Linux 6.18.
 fn stops_late(trace: &Trace) -> bool {
     let mut numbers = trace.header.kernel.iter().flat_map(|release| release.split(['.', '-']));
     let mut next = || numbers.next()?.parse::<u32>().ok();

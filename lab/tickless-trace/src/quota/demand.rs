@@ -114,9 +114,9 @@ impl Demand {
         Ns(self.pieces().map(|piece| piece.work.0).sum())
     }
 
-    /// Returns what other programs left to the group on `cpus` CPUs. Where a limit stopped the group,
-    /// a wait counts from the last refill of its quota, by the timer that ended most waits. `None`
-    /// if no such timer was recorded.
+    /// Returns what other programs left to the group on `cpus` CPUs. Where a limit stopped the
+    /// group, a wait counts from the last refill of its quota, by the timer that ended most waits.
+    /// `None` if no such timer was recorded.
     pub(super) fn leave(&self, cpus: u16, is_throttled: bool) -> Option<Leave> {
         let timers = self.refills.values();
         let refills = match is_throttled {
