@@ -226,4 +226,5 @@ impl Results for Prediction {
 const EXPLAINED: &str = "\"throttled\" is the share of the periods in which a CPU had no quota \
     left. \"stood\" is how long CPUs with threads to run stood still: in total; in total if no \
     other program had run, where that differs (\"alone\": beside work that varies, the total is in \
-    between); and each time. \"delay\" is how much later a piece of work was done than without a limit.";
+    between); and each time. \"delay\" is how much later a piece of work was done than without a \
+    limit.";
