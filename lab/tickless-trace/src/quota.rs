@@ -177,9 +177,8 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let periods_us =
         or_default(&request.periods_us, || vec![recorded.period_us.unwrap_or(100_000)]);
     let bursts = or_default(&request.bursts_percent, || vec![0.0]);
-    let is_throttled = recorded.throttled.is_some_and(|throttled| throttled > 0);
     // Without the refills, a wait for quota cannot be told from preemption: assume none.
-    let leave = demand.leave(trace.cpus, is_throttled).unwrap_or(Leave::ALL);
+    let leave = demand.leave(trace.cpus, recorded.throttled).unwrap_or(Leave::ALL);
     let tick = trace.tick_or_default();
     let plan = Plan::of(&demand);
     let counted = counted(trace, &demand, &request.without)?;

@@ -115,13 +115,13 @@ impl Demand {
     }
 
     /// Returns what other programs left to the group on `cpus` CPUs. Where a limit stopped the
-    /// group, a wait counts from the last refill of its quota, by the timer that ended most waits.
-    /// `None` if no such timer was recorded.
-    pub(super) fn leave(&self, cpus: u16, is_throttled: bool) -> Option<Leave> {
+    /// group in some periods, a wait counts from the last refill of its quota, by the timer that
+    /// ended most waits. `None` if no such timer was recorded.
+    pub(super) fn leave(&self, cpus: u16, throttled: Option<u64>) -> Option<Leave> {
         let timers = self.refills.values();
-        let refills = match is_throttled {
-            true => &timers.max_by_key(|refills| (refills.ended, refills.at.len()))?.at[..],
-            false => &[],
+        let refills = match throttled {
+            Some(1..) => &timers.max_by_key(|refills| (refills.ended, refills.at.len()))?.at[..],
+            _ => &[],
         };
         let refilled = |wait: &Wait| {
             let until = refills.partition_point(|at| *at <= wait.to);
@@ -303,21 +303,19 @@ impl Finder {
         } else if last.pid == 0 {
             self.demand.idle.push((last.since, at));
         }
-        if is_its {
-            if let Some((from, was_woken)) = self.enter(next, at) {
-                let of_cpu = match last.is_its {
-                    true => Ns::ZERO,
-                    false => Ns(at.since(from.max(on_cpu.left)).0),
-                };
-                let starts = was_woken && !last.is_its;
-                let waits = &mut self.demand.waits;
-                let before = self.last_waits.insert(next, waits.len());
-                let before = before.filter(|at| from.since(waits[*at].to) < BRIEFLY);
-                waits.push(Wait { from, to: at, of_cpu, was_woken, starts, before });
-                for refills in self.demand.refills.values_mut() {
-                    let last = refills.at.last().filter(|last| **last >= from);
-                    refills.ended += u64::from(last.is_some_and(|last| at.since(*last) < SOON));
-                }
+        if is_its && let Some((from, was_woken)) = self.enter(next, at) {
+            let of_cpu = match last.is_its {
+                true => Ns::ZERO,
+                false => Ns(at.since(from.max(on_cpu.left)).0),
+            };
+            let starts = was_woken && !last.is_its;
+            let waits = &mut self.demand.waits;
+            let before = self.last_waits.insert(next, waits.len());
+            let before = before.filter(|at| from.since(waits[*at].to) < BRIEFLY);
+            waits.push(Wait { from, to: at, of_cpu, was_woken, starts, before });
+            for refills in self.demand.refills.values_mut() {
+                let last = refills.at.last().filter(|last| **last >= from);
+                refills.ended += u64::from(last.is_some_and(|last| at.since(*last) < SOON));
             }
         }
     }
