@@ -155,7 +155,8 @@ pub(super) fn summary(table: &Table) -> String {
         let (percent, after) = (table.unseen_percent, &table.unseen_after);
         text += &format!(
             " UNSEEN: the kernel showed nothing for {percent:.1} % of a CPU's time, last when \
-             {after} ran. At least {unseen} timers ended then, and are missing from fired or gone."
+             {after} ran. Timers that ended then are missing from fired or gone; known are \
+             {unseen}."
         );
     }
     if table.is_partial {
@@ -195,7 +196,7 @@ mod tests {
         table.unseen_after = "agent".to_string();
         let text = summary(&table);
         assert!(text.contains(" 3 events missed.") && text.contains("nothing for 1.2 %"), "{text}");
-        assert!(text.contains("agent ran. At least 6 timers"), "{text}");
+        assert!(text.contains("agent ran. Timers") && text.ends_with("known are 6."), "{text}");
     }
 
     #[test]
