@@ -117,7 +117,7 @@ impl ReplayArgs {
                                 -e sched:sched_switch -e sched:sched_wakeup";
             upgrade = upgraded(&trace, inference).ok_or_else(|| lacks(WHAT))?;
         }
-        Ok(Summary { ticks, upgrade, ..summarise(trace, policies, inference) })
+        Ok(Summary { ticks, upgrade, ..summarise(&trace, policies, inference) })
     }
 
     /// With `--strict`, reports where the replay disagrees with the recording.

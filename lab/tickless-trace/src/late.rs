@@ -17,6 +17,7 @@ mod follow;
 mod spans;
 mod waits;
 
+use crate::list::List;
 use crate::read::{EventKind, Limited, Trace};
 use cause::Waiting;
 use follow::{HopKind, Sleep};
@@ -171,7 +172,8 @@ pub struct Hop {
 }
 
 /// Explains the selected sleeps that ended more than `threshold` after their deadlines. O(n log n)
-/// in the number of events; takes 32 bytes of memory for every change of what a CPU does.
+/// in the number of events; takes 16 bytes, in memory or in a temporary file, for every change of
+/// what a CPU does.
 pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let folds_kernel = selection.folds && selection.is_any();
     let is_selected = |pid: u32| selection.has(trace, pid);
@@ -179,11 +181,13 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         |pid: u32| is_selected(pid) && !(folds_kernel && trace.processes.kernel.contains(&pid));
     let mut waits = Waits::new(trace, threshold, is_followed);
     let spans = Spans::of(trace, |record, activity| waits.follow(record, activity));
-    let (mut sleeps, mut late) = (0, Vec::new());
+    let (mut sleeps, mut late) = (0, List::default());
     follow::sleeps(trace, |sleep| {
         if is_selected(sleep.pid) {
             sleeps += 1;
-            late.extend((sleep.late() > threshold).then_some(sleep));
+            if sleep.late() > threshold {
+                late.push(sleep);
+            }
         }
     });
     let mut folded = Folded::default();
@@ -201,29 +205,28 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         }
         false
     };
-    let mut found: Vec<LateSleep> = late
-        .iter()
-        .filter(|sleep| is_explained(sleep))
-        .map(|sleep| explained(trace, &spans, sleep, sleep.hops()))
-        .collect();
-    let hops = found.iter().flat_map(|sleep| &sleep.hops);
-    let causes = shares(hops.map(|hop| (hop.cause.clone(), 1, hop.ns)));
+    let mut worst =
+        Worst { all: Vec::new(), count: 0, key: |it: &LateSleep| (it.late_ns, it.due_ns) };
+    let hops = late.iter().filter(|sleep| is_explained(sleep)).flat_map(|sleep| {
+        let sleep = explained(trace, &spans, sleep, sleep.hops());
+        let hops = sleep.hops.clone();
+        worst.add(sleep, || release(trace, &spans));
+        hops
+    });
+    let causes = shares(hops.map(|hop| (hop.cause, 1, hop.ns)));
     let share =
         |Share { cause, times: sleeps, ns, percent }| CauseShare { cause, sleeps, ns, percent };
-    let count = found.len() as u64;
-    found.sort_by_key(|sleep| (Reverse(sleep.late_ns), sleep.due_ns));
-    found.truncate(WORST_MAX);
     Late {
         file: trace.path.clone(),
         threshold_ns: threshold.0,
         seen_percent: trace.seen_percent(),
         threads: threads(trace).into_iter().filter(|pid| is_selected(*pid)).count() as u64,
         sleeps,
-        late: count,
+        late: worst.count,
         folded,
         causes: causes.into_iter().map(share).collect(),
         is_partial: false,
-        worst: found,
+        worst: worst.finish(),
         woken_by: shares(
             waits.wakers.iter().map(|(waker, &(times, ns))| (waits.describe(*waker), times, ns)),
         ),
@@ -232,6 +235,43 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         steal_ns: trace.processes.steal.map(|steal| steal.0),
         missing: missing(trace),
     }
+}
+
+/// The longest sleeps or waits of many, the longest first.
+struct Worst<T> {
+    all: Vec<T>,
+    count: u64,
+    /// Returns how long one was, and when it began.
+    key: fn(&T) -> (u64, u64),
+}
+
+impl<T> Worst<T> {
+    /// Adds one. Calls `often` after each thousand.
+    fn add(&mut self, one: T, often: impl Fn()) {
+        self.count += 1;
+        self.all.push(one);
+        if self.count.is_multiple_of(1_000) {
+            self.cut();
+            often();
+        }
+    }
+
+    fn cut(&mut self) {
+        let key = self.key;
+        self.all.sort_by_key(|it| (Reverse(key(it).0), key(it).1));
+        self.all.truncate(WORST_MAX);
+    }
+
+    fn finish(mut self) -> Vec<T> {
+        self.cut();
+        self.all
+    }
+}
+
+/// Gives back the memory of what was looked up.
+fn release(trace: &Trace, spans: &Spans) {
+    spans.release();
+    trace.records.release(0..trace.records.len());
 }
 
 /// Returns the numbers of the threads that a trace names, without the idle threads.
@@ -259,48 +299,53 @@ fn shares(of: impl Iterator<Item = (String, u64, u64)>) -> Vec<Share> {
 
 /// Explains the waits that were longer than the threshold.
 fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits {
-    let mut hops: Vec<Vec<Hop>> = waits.long.iter().map(|wait| hops(trace, spans, wait)).collect();
-    doubt_limits(trace, &waits.long, &mut hops);
-    let causes = shares(hops.iter().flatten().map(|hop| (hop.cause.clone(), 1, hop.ns)));
-    let mut worst: Vec<(&Wait, Vec<Hop>)> = waits.long.iter().zip(hops).collect();
-    worst.sort_by_key(|(wait, _)| (Reverse(wait.time()), wait.ready));
-    let long = |(wait, hops): (&Wait, Vec<Hop>)| LongWait {
-        thread: trace.task_name(wait.pid).to_string(),
-        pid: wait.pid,
-        ready_ns: wait.ready.0,
-        waited_ns: wait.time().0,
-        is_preempted: wait.is_preempted,
-        hops,
-    };
-    RunWaits {
-        waits: waits.count,
-        ns: waits.time.0,
-        late: waits.long.len() as u64,
-        late_ns: waits.long.iter().map(|wait| wait.time().0).sum(),
-        causes,
-        worst: worst.into_iter().take(WORST_MAX).map(long).collect(),
-    }
-}
-
-/// Takes back that a CPU limit caused the waits of a thread, if these are longer in all than the
-/// limit can explain: a thread waits for its group's quota no longer than the kernel says that the
-/// group was stopped, and the first half of such a wait can have other causes.
-fn doubt_limits(trace: &Trace, waits: &[Wait], hops: &mut [Vec<Hop>]) {
-    let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
     let is_limit = |hop: &Hop| hop.cause.starts_with(cause::LIMIT);
-    for (wait, hops) in waits.iter().zip(&*hops) {
-        let ns = hops.iter().filter(|hop| is_limit(hop)).map(|hop| hop.ns);
-        *sums.entry(wait.pid).or_default() += ns.sum::<u64>();
+    // For each thread, how long a CPU limit seems to have held it up in all.
+    let mut limited: BTreeMap<u32, u64> = BTreeMap::new();
+    if !trace.processes.limits.is_empty() {
+        for wait in waits.long.iter() {
+            let ns = hops(trace, spans, waits, wait).into_iter().filter(is_limit).map(|it| it.ns);
+            *limited.entry(wait.pid).or_default() += ns.sum::<u64>();
+        }
     }
-    for (wait, hops) in waits.iter().zip(hops) {
-        let counters = trace.processes.limited_group(wait.pid).and_then(|it| it.counters);
-        if counters.is_some_and(|it| sums[&wait.pid] / 2 > it.stood_ns) {
+    // A thread waits for its group's quota no longer than the kernel says that the group was
+    // stopped, and the first half of such a wait can have other causes.
+    let is_doubted = |pid| {
+        let counters = trace.processes.limited_group(pid).and_then(|it| it.counters);
+        counters.is_some_and(|it| limited.get(&pid).is_some_and(|ns| ns / 2 > it.stood_ns))
+    };
+    let mut late_ns = 0;
+    let mut worst =
+        Worst { all: Vec::new(), count: 0, key: |it: &LongWait| (it.waited_ns, it.ready_ns) };
+    let hops = waits.long.iter().flat_map(|wait| {
+        let mut hops = hops(trace, spans, waits, wait);
+        if is_doubted(wait.pid) {
             hops.iter_mut().filter(|hop| is_limit(hop)).for_each(|hop| {
                 hop.cause = "unknown: a CPU limit or other threads; the kernel counts less time \
                              for the limit"
                     .to_string();
             });
         }
+        late_ns += wait.time().0;
+        let long = LongWait {
+            thread: trace.task_name(wait.pid).to_string(),
+            pid: wait.pid,
+            ready_ns: wait.ready.0,
+            waited_ns: wait.time().0,
+            is_preempted: wait.is_preempted,
+            hops: hops.clone(),
+        };
+        worst.add(long, || release(trace, spans));
+        hops
+    });
+    let causes = shares(hops.map(|hop| (hop.cause, 1, hop.ns)));
+    RunWaits {
+        waits: waits.count,
+        ns: waits.time.0,
+        late: worst.count,
+        late_ns,
+        causes,
+        worst: worst.finish(),
     }
 }
 
@@ -322,16 +367,17 @@ fn seldom_throttled(trace: &Trace) -> Vec<String> {
 }
 
 /// Explains a wait to run: a step for a CPU limit, then one for each CPU for which it waited.
-fn hops(trace: &Trace, spans: &Spans, wait: &Wait) -> Vec<Hop> {
+fn hops(trace: &Trace, spans: &Spans, waits: &Waits<'_>, wait: &Wait) -> Vec<Hop> {
+    let moves = waits.moves(wait);
     let hop = |from: Ns, to: Ns, cause| Hop { hop: "run", ns: to.since(from).0, cause };
     let on = |cpu, from, to| Waiting { pid: wait.pid, cpu, from, to };
     let since = cause::limited_until(trace, spans, &on(wait.ran_on, wait.ready, wait.ran));
-    let begins = [(wait.cpu, wait.ready)].into_iter().chain(wait.moves.iter().copied());
-    let ends = wait.moves.iter().map(|(_, at)| *at).chain([wait.ran]);
+    let begins = [(wait.cpu, wait.ready)].into_iter().chain(moves.iter().copied());
+    let ends = moves.iter().map(|(_, at)| *at).chain([wait.ran]);
     let legs = begins.zip(ends).map(|((cpu, from), to)| (cpu, from.max(since), to));
     let legs = [(wait.ran_on, wait.ready, since)].into_iter().chain(legs);
     let legs = legs.filter(|(_, from, to)| to > from);
-    let last = wait.moves.last().map_or(wait.cpu, |(cpu, _)| *cpu);
+    let last = moves.last().map_or(wait.cpu, |(cpu, _)| *cpu);
     let leg = |(cpu, from, to)| {
         let cause = match to == since || last == wait.ran_on {
             true => cause::run(trace, spans, &on(cpu, from, to)),

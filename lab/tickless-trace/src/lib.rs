@@ -13,6 +13,8 @@
 pub mod cgroup;
 mod hash;
 pub mod late;
+#[expect(unsafe_code, reason = "maps files of its own into memory")]
+mod list;
 mod parallel;
 pub mod quota;
 pub mod read;

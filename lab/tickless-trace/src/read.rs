@@ -8,8 +8,9 @@
 //!   [`Trace::problems`], with its first line. Only a file without any timer event is an error.
 //! - A number that was perhaps cut off is not used. A field that the kernel did not print has a
 //!   value that means "not printed".
-//! - No input causes a panic. A trace takes 56 bytes of memory per event, plus some 2 MB for each
-//!   CPU of this machine while a text is read, or while a `trace.dat` is read, the whole file.
+//! - No input causes a panic. A trace takes 56 bytes per event. More than 16 MB of them are in a
+//!   temporary file, in `TMPDIR` or `/var/tmp`, and so is a `trace.dat` while it is read. Without
+//!   room there, they are in memory. A text takes some 2 MB for each CPU of this machine.
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU recorded them.
 //!
@@ -42,6 +43,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use crate::list::List;
 use open::Input;
 use tickless_core::time::{CpuId, Ns};
 
@@ -74,7 +76,8 @@ pub struct Record {
     pub pid: u32,
 }
 
-// Keep records small: each byte more makes a trace of ten million events ten megabytes larger.
+// Keep records small: each byte more makes a trace of ten million events ten megabytes larger, in
+// memory or on the disk.
 const _: () = assert!(size_of::<Record>() == 56);
 
 #[derive(Clone, Debug)]
@@ -83,7 +86,7 @@ pub struct Trace {
     pub header: Header,
     /// The number of CPUs: every CPU number in the trace is below it.
     pub cpus: u16,
-    pub records: Vec<Record>,
+    pub records: List<Record>,
     /// How many records have each kind of event, in the order of [`EventKind::ALL`].
     counts: Vec<usize>,
     pub names: Names,
@@ -119,7 +122,7 @@ impl Trace {
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
         let read = open::open(input).and_then(|input| match input {
             Input::Text(lines) => reader::read(path, lines),
-            Input::Dat(file) => binary::read(path, file),
+            Input::Dat(file) => binary::read(path, &file),
             Input::Perf(file) => perf::read(path, &file),
         });
         read.map_err(|why| TraceError { path: path.to_owned(), why })
@@ -153,8 +156,8 @@ impl Trace {
             _ => EventKind::HrtimerRearm,
         };
         let is_write = move |event: &Event| event.kind() == kind && event.is_device_write();
-        let records = if self.count(kind) > 0 { &self.records[..] } else { &[] };
-        records.iter().filter(move |record| is_write(&record.event))
+        let is_any = self.count(kind) > 0;
+        self.records.iter().take_while(move |_| is_any).filter(move |it| is_write(&it.event))
     }
 
     pub fn span(&self) -> Ns {

@@ -75,7 +75,7 @@ impl Machine {
                     trace.span().0 / 1_000
                 ));
             }
-            let summary = summarise(trace, &ReplayPolicy::DEFAULT, Inference::On);
+            let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
             Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
         };
         match catch(&format!("{trace}: the replay"), read) {

@@ -126,7 +126,7 @@ impl RecordedTimers {
     /// Replays the recording under each policy for the timer device. Takes some us for each event.
     pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
         let policies = [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(&trace)]].concat();
-        let summary = summarise(trace.clone(), &policies, Inference::On);
+        let summary = summarise(&trace, &policies, Inference::On);
         RecordedTimers { trace, summary, threads, go: BTreeSet::new() }
     }
 }

@@ -109,7 +109,7 @@ pub(super) fn sleeps(trace: &Trace, mut found: impl FnMut(Sleep)) {
             found(sleep);
         }
     };
-    for record in &trace.records {
+    for record in trace.records.iter() {
         let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
         end_or_stop(&mut begun, record).into_iter().for_each(&mut ended);
         match record.event {

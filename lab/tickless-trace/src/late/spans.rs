@@ -1,6 +1,7 @@
 //! What each CPU did at which time.
 
 use crate::hash::NumberMap;
+use crate::list::List;
 use crate::read::{Cause, Event, EventKind, NameId, Record, Trace};
 use tickless_core::time::{CpuId, Ns};
 
@@ -17,7 +18,7 @@ pub(super) enum Activity {
 /// For each CPU, the times at which its activity changed, each with the activity that began then.
 #[derive(Debug)]
 pub(super) struct Spans {
-    cpus: Vec<Vec<(Ns, Activity)>>,
+    cpus: Vec<List<(Ns, Activity)>>,
     /// The CPUs whose idle thread the kernel has not recorded.
     unseen: Vec<CpuId>,
     /// Whether the trace has writes to timer devices.
@@ -99,7 +100,7 @@ impl Spans {
     /// did just before.
     pub(super) fn of(trace: &Trace, mut with: impl FnMut(&Record, Activity)) -> Spans {
         let count = usize::from(trace.cpus);
-        let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
+        let mut cpus: Vec<_> = (0..count).map(|_| List::one_of(count)).collect();
         let mut stacks = vec![Stack::default(); count];
         let mut priorities = NumberMap::default();
         let mut gaps = trace.gaps_in_order();
@@ -138,6 +139,11 @@ impl Spans {
         Spans { cpus, unseen: unseen.collect(), has_writes, priorities }
     }
 
+    /// Gives back the memory of what was looked up.
+    pub(super) fn release(&self) {
+        self.cpus.iter().for_each(|changes| changes.release(0..changes.len()));
+    }
+
     /// Returns the kernel's priority of a thread, if it had only one while it was recorded.
     pub(super) fn priority(&self, pid: u32) -> Option<i16> {
         self.priorities.get(&pid).copied().flatten()
@@ -165,7 +171,7 @@ impl Spans {
         let first = changes.partition_point(|(at, _)| *at <= from).saturating_sub(1);
         let after = changes.partition_point(|(at, _)| *at < to).max(first);
         let mut times = std::collections::BTreeMap::new();
-        for (at, &(begin, activity)) in changes.iter().enumerate().take(after).skip(first) {
+        for (at, &(begin, activity)) in (first..).zip(&changes[first..after]) {
             let end = changes.get(at + 1).map_or(to, |(next, _)| to.min(*next));
             let ns = end.since(begin.max(from)).0;
             if ns > 0 {

@@ -6,12 +6,13 @@
 
 use super::spans::Activity;
 use crate::hash::NumberMap;
+use crate::list::List;
 use crate::read::{Context, Event, NameId, Record, Trace};
 use std::collections::BTreeMap;
 use tickless_core::time::{CpuId, Ns};
 
 /// A time in which a thread could run, and did not.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Wait {
     pub(super) pid: u32,
     pub(super) ready: Ns,
@@ -20,15 +21,15 @@ pub(super) struct Wait {
     pub(super) is_preempted: bool,
     /// The CPU for which it waited at first.
     pub(super) cpu: CpuId,
-    /// The CPUs to which it was moved while it waited, and when.
-    pub(super) moves: Vec<(CpuId, Ns)>,
+    /// Where its moves are in [`Waits::moves`].
+    moves: (usize, usize),
     /// Where it ran.
     pub(super) ran_on: CpuId,
 }
 
 impl Wait {
     fn of_woken(pid: u32, ready: Ns, cpu: CpuId) -> Wait {
-        let (moves, is_preempted) = (Vec::new(), false);
+        let (moves, is_preempted) = ((0, 0), false);
         Wait { pid, ready, ran: ready, is_preempted, cpu, moves, ran_on: cpu }
     }
 
@@ -53,7 +54,8 @@ pub(super) enum Waker {
 #[derive(Clone, Debug)]
 enum State {
     Runs,
-    Waits(Wait),
+    /// The CPUs to which the thread was moved while it waited, and when.
+    Waits(Wait, Vec<(CpuId, Ns)>),
     Sleeps(Ns),
 }
 
@@ -69,7 +71,8 @@ pub(super) struct Waits<'t> {
     pub(super) count: u64,
     pub(super) time: Ns,
     /// The waits longer than the threshold.
-    pub(super) long: Vec<Wait>,
+    pub(super) long: List<Wait>,
+    moves: List<(CpuId, Ns)>,
     /// How often each waker ended a sleep, and how long these sleeps were in all.
     pub(super) wakers: BTreeMap<Waker, (u64, u64)>,
 }
@@ -89,7 +92,8 @@ impl<'t> Waits<'t> {
             runs: vec![None; usize::from(trace.cpus)],
             count: 0,
             time: Ns::ZERO,
-            long: Vec::new(),
+            long: List::default(),
+            moves: List::default(),
             wakers: BTreeMap::new(),
         }
     }
@@ -110,18 +114,19 @@ impl<'t> Waits<'t> {
                 match still_runs {
                     _ if record.pid == 0 => None,
                     None => self.states.remove(&record.pid),
-                    Some(true) => self.states.insert(record.pid, State::Waits(wait)),
+                    Some(true) => self.states.insert(record.pid, State::Waits(wait, Vec::new())),
                     Some(false) => self.states.insert(record.pid, State::Sleeps(at)),
                 };
                 if next_pid != 0
-                    && let Some(State::Waits(wait)) = self.states.insert(next_pid, State::Runs)
+                    && let Some(State::Waits(wait, moves)) =
+                        self.states.insert(next_pid, State::Runs)
                 {
-                    self.end(Wait { ran: at, ran_on: record.cpu, ..wait });
+                    self.end(Wait { ran: at, ran_on: record.cpu, ..wait }, &moves);
                 }
             }
             Event::SchedWakeup { pid, target } => {
                 let sleeps = match self.states.get(&pid) {
-                    Some(State::Runs | State::Waits(_)) => return,
+                    Some(State::Runs | State::Waits(..)) => return,
                     Some(State::Sleeps(since)) => Some(*since),
                     None => None,
                 };
@@ -131,11 +136,11 @@ impl<'t> Waits<'t> {
                     *ns += at.since(since).0;
                 }
                 let wait = Wait::of_woken(pid, at, target);
-                self.states.insert(pid, State::Waits(wait));
+                self.states.insert(pid, State::Waits(wait, Vec::new()));
             }
             Event::SchedMigrate { pid, to } => {
-                if let Some(State::Waits(wait)) = self.states.get_mut(&pid) {
-                    wait.moves.push((to, at));
+                if let Some(State::Waits(_, moves)) = self.states.get_mut(&pid) {
+                    moves.push((to, at));
                 }
             }
             _ => {}
@@ -149,15 +154,22 @@ impl<'t> Waits<'t> {
         self.unseen.get(next).is_none_or(|(begin, _)| *begin >= to) && (self.is_selected)(pid)
     }
 
-    fn end(&mut self, wait: Wait) {
+    fn end(&mut self, wait: Wait, moves: &[(CpuId, Ns)]) {
         if !self.is_whole(wait.pid, wait.ready, wait.ran) {
             return;
         }
         self.count += 1;
         self.time = Ns(self.time.0 + wait.time().0);
         if wait.time() > self.threshold {
-            self.long.push(wait);
+            let first = self.moves.len();
+            self.moves.extend_from_slice(moves);
+            self.long.push(Wait { moves: (first, self.moves.len()), ..wait });
         }
+    }
+
+    /// Returns the CPUs to which a thread was moved while it waited, and when.
+    pub(super) fn moves(&self, wait: &Wait) -> &[(CpuId, Ns)] {
+        &self.moves[wait.moves.0..wait.moves.1]
     }
 
     /// Returns how a waker is shown.

@@ -19,19 +19,18 @@ use super::problem::{Cause, Unusable};
 use super::reader::Reader;
 use super::symbols::Symbols;
 use super::{Record, Trace};
+use crate::list::List;
 
 /// The clocks of the ring buffer that count nanoseconds.
 const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// Reads a whole `trace.dat`. O(n log n) in the number of events.
-pub(super) fn read(path: &str, file: Vec<u8>) -> Result<Trace, Unusable> {
+pub(super) fn read(path: &str, file: &List<u8>) -> Result<Trace, Unusable> {
     let mut dat = dat::read(file)?;
     let mut reader = Reader::of_recording(&mut dat);
     let mut recorded = std::mem::take(&mut dat.buffers);
     // The pages of instances in a file of version 6 are not loaded.
-    let has_pages = |buffer: &dat::Buffer| {
-        buffer.cpus.iter().any(|(_, of)| of.iter().any(|piece| !piece.is_empty()))
-    };
+    let has_pages = |buffer: &dat::Buffer| buffer.cpus.iter().any(|(_, pages)| !pages.is_empty());
     recorded.retain(|buffer| !buffer.is_loaded() || has_pages(buffer));
     let name = |buffer: &dat::Buffer| match buffer.name.as_str() {
         "" => "the top instance".to_string(),
@@ -42,15 +41,15 @@ pub(super) fn read(path: &str, file: Vec<u8>) -> Result<Trace, Unusable> {
         return Err(Unusable::Several { names: names.join(", ") });
     }
     if let Some(buffer) = recorded.pop() {
-        reader.buffer(&dat, buffer)?;
+        reader.buffer(&dat, &buffer, file)?;
     }
     reader.finish_records(path)
 }
 
 /// The events of a CPU that are still to come.
-struct Source {
+struct Source<'a> {
     cpu: CpuId,
-    ring: Ring,
+    ring: Ring<'a>,
     /// The time of the next event, and where its record is in the ring.
     next: (u64, Range<usize>),
     /// Whether events are missing before the next one.
@@ -80,7 +79,7 @@ impl Reader {
     }
 
     /// Reads the events of all CPUs in the order of their times, and numbers them from 1.
-    fn buffer(&mut self, dat: &Dat, buffer: dat::Buffer) -> Result<(), Unusable> {
+    fn buffer(&mut self, dat: &Dat, buffer: &dat::Buffer, file: &List<u8>) -> Result<(), Unusable> {
         let clock = buffer.clock.as_str();
         if !clock.is_empty() && !CLOCKS.contains(&clock) {
             return Err(Unusable::Clock { clock: printable(clock.as_bytes()) });
@@ -89,10 +88,11 @@ impl Reader {
         let mut sources = Vec::new();
         // For each CPU, the time of its next event.
         let mut order = BinaryHeap::new();
-        for (at, (cpu, pages)) in buffer.cpus.into_iter().enumerate() {
-            let cpu = cpu_id(cpu.into())
+        let bytes = buffer.unpacked.as_ref().unwrap_or(file);
+        for (at, (cpu, pages)) in buffer.cpus.iter().enumerate() {
+            let cpu = cpu_id((*cpu).into())
                 .ok_or(Unusable::Damaged { form: "trace.dat", what: "table of CPUs" })?;
-            let ring = Ring::new(pages, buffer.page_size, dat.formats.data);
+            let ring = Ring::new(bytes, pages.clone(), buffer.page_size, dat.formats.data);
             let mut source = Source { cpu, ring, next: (0, 0..0), is_lost: false };
             if self.advance(&mut source, &mut missed) {
                 order.push(Reverse((source.next.0, at)));
@@ -138,7 +138,7 @@ impl Reader {
     }
 
     /// Goes to the next event of a CPU. Returns `false` if there is none.
-    fn advance(&mut self, source: &mut Source, missed: &mut u64) -> bool {
+    fn advance(&mut self, source: &mut Source<'_>, missed: &mut u64) -> bool {
         while let Some(found) = source.ring.next() {
             match found {
                 Found::Event(time, at) => {
@@ -152,7 +152,7 @@ impl Reader {
     }
 
     /// Notes that events of a CPU are missing.
-    fn lost(&mut self, source: &mut Source, loss: Found, missed: &mut u64) {
+    fn lost(&mut self, source: &mut Source<'_>, loss: Found, missed: &mut u64) {
         if let Found::Lost { count, is_damage } = loss {
             source.is_lost = true;
             *missed += count.unwrap_or(0);

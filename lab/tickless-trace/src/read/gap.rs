@@ -5,6 +5,7 @@
 
 use super::event::Event;
 use super::{Record, Trace, tick};
+use crate::list::List;
 use tickless_core::time::{CpuId, Ns};
 
 /// A time of which the trace shows nothing of a CPU.
@@ -31,7 +32,7 @@ pub(super) struct Loss {
 /// Finds the gaps. `losses` are in the order of their lines, and `records` in that of their times.
 /// Gaps are in the order of the records after them. O(n) for n records, and O(c) for each gap of
 /// all c CPUs.
-pub(super) fn find(records: &[Record], losses: &[Loss], cpus: u16) -> Vec<Gap> {
+pub(super) fn find(records: &List<Record>, losses: &[Loss], cpus: u16) -> Vec<Gap> {
     let (Some(first), Some(last), false) = (records.first(), records.last(), losses.is_empty())
     else {
         return Vec::new();
@@ -66,18 +67,23 @@ pub(super) fn find(records: &[Record], losses: &[Loss], cpus: u16) -> Vec<Gap> {
 
 /// Returns the lines before which the whole trace is silent for much longer than any timer was
 /// armed for: there, another recording begins.
-pub(super) fn silences(records: &[Record], hz: Option<u32>, ahead_ns: Option<i64>) -> Vec<Loss> {
+pub(super) fn silences(
+    records: &List<Record>,
+    hz: Option<u32>,
+    ahead_ns: Option<i64>,
+) -> Vec<Loss> {
     const FACTOR: u64 = 2;
     const SILENCE_MIN: Ns = Ns::from_secs(10);
-    let distance = |pair: &[Record]| pair[1].time.since(pair[0].time);
-    if !records.windows(2).any(|pair| distance(pair).0 > FACTOR * SILENCE_MIN.0) {
+    let pairs = records.iter().zip(records.iter().skip(1));
+    let distance = |(one, next): &(&Record, &Record)| next.time.since(one.time);
+    if !pairs.clone().any(|pair| distance(&pair).0 > FACTOR * SILENCE_MIN.0) {
         return Vec::new();
     }
     // An expiry further away is on another clock, such as the time of day.
     const TIMEOUT_MAX: Ns = Ns::from_secs(30 * 86_400);
     let tick = hz.map_or(Ns::ZERO, tick);
     let mut longest = SILENCE_MIN;
-    for record in records {
+    for record in records.iter() {
         let lasts = match record.event {
             Event::HrtimerStart { expires, .. } => {
                 let now = record.time.0.saturating_sub_signed(ahead_ns.unwrap_or(0));
@@ -93,9 +99,8 @@ pub(super) fn silences(records: &[Record], hz: Option<u32>, ahead_ns: Option<i64
         }
     }
     let limit = Ns(longest.0.saturating_mul(FACTOR));
-    let is_silent = |pair: &&[Record]| distance(pair) > limit;
-    let silent = records.windows(2).filter(is_silent);
-    silent.map(|pair| Loss { line: pair[1].line - 1, cpu: None }).collect()
+    let silent = pairs.filter(|pair| distance(pair) > limit);
+    silent.map(|(_, next)| Loss { line: next.line - 1, cpu: None }).collect()
 }
 
 impl Trace {

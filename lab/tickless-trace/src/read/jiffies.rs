@@ -21,7 +21,9 @@ use tickless_core::time::Ns;
 
 use super::Record;
 use super::event::{Event, Jiffy, TimerAddr};
+use super::monotonic::READINGS_MAX;
 use super::names::Names;
+use crate::list::List;
 
 /// The rates that distributions choose.
 const COMMON_HZ: [u32; 4] = [100, 250, 300, 1000];
@@ -68,7 +70,7 @@ impl JiffyClock {
 
 /// Finds the tick rate, and at which time each jiffy began. O(n log n) in the number of records.
 pub(super) fn measure(
-    records: &[Record],
+    records: &List<Record>,
     names: &Names,
     header_hz: Option<u32>,
     monotonic_ahead_ns: Option<i64>,
@@ -111,19 +113,17 @@ impl Readings {
 
     /// Collects, of each event that shows the current jiffy (the kernel's tick count), its time and
     /// that count. Counts begin at zero with the first such event.
-    fn collect(records: &[Record]) -> Option<Readings> {
-        let mut first = None;
-        let mut readings = Vec::new();
-        for record in records {
-            if let Event::TimerStart { now, .. } | Event::TimerExpireEntry { now, .. } =
-                record.event
-            {
-                let first = *first.get_or_insert(now);
-                let time = i64::try_from(record.time.0).unwrap_or(i64::MAX);
-                readings.push((time, ticks_between(first, now)));
+    fn collect(records: &List<Record>) -> Option<Readings> {
+        let reading = |record: &Record| match record.event {
+            Event::TimerStart { now, .. } | Event::TimerExpireEntry { now, .. } => {
+                Some((i64::try_from(record.time.0).unwrap_or(i64::MAX), now))
             }
-        }
-        first.map(|first| Readings { first, readings })
+            _ => None,
+        };
+        let mut readings = records.iter().filter_map(reading).take(READINGS_MAX).peekable();
+        let first = readings.peek()?.1;
+        let readings = readings.map(|(time, now)| (time, ticks_between(first, now))).collect();
+        Some(Readings { first, readings })
     }
 
     /// Returns when jiffy `first` began according to each reading, for ticks of this length.
@@ -173,15 +173,17 @@ impl Readings {
     }
 }
 
-/// Returns, for each CPU's tick timer, the expiries for which it was armed.
-fn tick_expiries(records: &[Record], names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
+/// Returns, for each CPU's tick timer, the first expiries for which it was armed.
+fn tick_expiries(records: &List<Record>, names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
+    const TICKS_MAX: usize = 1 << 14;
     let callbacks = names.tick_functions();
     let mut expiries: HashMap<TimerAddr, Vec<u64>> = HashMap::new();
-    for record in records {
+    for record in records.iter() {
         if let Event::HrtimerStart { timer, expires, function, .. } = record.event
             && callbacks.contains(&Some(function))
         {
-            expiries.entry(timer).or_default().push(expires.0);
+            let of_timer = expiries.entry(timer).or_default();
+            of_timer.extend(Some(expires.0).filter(|_| of_timer.len() < TICKS_MAX));
         }
     }
     expiries

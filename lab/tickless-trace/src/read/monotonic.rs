@@ -9,7 +9,11 @@
 
 use super::Record;
 use super::event::Event;
-use super::names::Names;
+use super::names::{NameId, Names};
+use crate::list::List;
+
+/// How many readings of two clocks are used: the first ones.
+pub(super) const READINGS_MAX: usize = 1 << 20;
 
 /// With a difference in this range, the trace's clock is CLOCK_MONOTONIC: the difference is the
 /// time between reading the clock and printing the line.
@@ -20,20 +24,22 @@ const BELOW_MEDIAN_NS: i64 = 1_000_000;
 /// Returns how far the trace's clock is ahead of CLOCK_MONOTONIC, in ns; negative when behind. Uses
 /// the expirations of the periodic tick, which is on CLOCK_MONOTONIC. If there are none, uses those
 /// of all timers: few timers are on other clocks, and the median ignores them. O(n log n).
-pub(super) fn ahead_ns(records: &[Record], names: &Names) -> Option<i64> {
+pub(super) fn ahead_ns(records: &List<Record>, names: &Names) -> Option<i64> {
     let ticks = names.tick_functions();
-    let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());
-    for record in records {
-        if let Event::HrtimerExpireEntry { now, function, .. } = record.event {
-            let ahead = i128::from(record.time.0) - i128::from(now.0);
-            let ahead = ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-            of_all.push(ahead);
-            if ticks.contains(&Some(function)) {
-                of_ticks.push(ahead);
+    let of = |is_its: &dyn Fn(NameId) -> bool| -> Vec<i64> {
+        let expiries = records.iter().filter_map(|record| match record.event {
+            Event::HrtimerExpireEntry { now, function, .. } if is_its(function) => {
+                let ahead = i128::from(record.time.0) - i128::from(now.0);
+                Some(ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
             }
-        }
+            _ => None,
+        });
+        expiries.take(READINGS_MAX).collect()
+    };
+    let mut ahead = of(&|function| ticks.contains(&Some(function)));
+    if ahead.is_empty() {
+        ahead = of(&|_| true);
     }
-    let mut ahead = if of_ticks.is_empty() { of_all } else { of_ticks };
     ahead.sort_unstable();
     let lowest = ahead.get(ahead.len() / 2)?.saturating_sub(BELOW_MEDIAN_NS);
     let smallest = *ahead.iter().find(|&&ns| ns >= lowest)?;
@@ -43,7 +49,7 @@ pub(super) fn ahead_ns(records: &[Record], names: &Names) -> Option<i64> {
 /// Returns how long a trace lasts on its own clock and on the timers' clock, if the two clocks do
 /// not advance alike: then the trace's times are not in seconds. `None` if the trace is too short
 /// or has too few expiries to tell. O(n log n).
-pub(super) fn wrong_unit(records: &[Record], names: &Names) -> Option<(u64, u64)> {
+pub(super) fn wrong_unit(records: &List<Record>, names: &Names) -> Option<(u64, u64)> {
     const EXPIRIES_MIN: usize = 16;
     const SPAN_NS_MIN: u64 = 10_000_000;
     let ticks = names.tick_functions();
@@ -53,7 +59,7 @@ pub(super) fn wrong_unit(records: &[Record], names: &Names) -> Option<(u64, u64)
         }
         _ => None,
     };
-    let pairs: Vec<(u64, u64)> = records.iter().filter_map(of_tick).collect();
+    let pairs: Vec<(u64, u64)> = records.iter().filter_map(of_tick).take(READINGS_MAX).collect();
     let quarter = pairs.len() / 4;
     if pairs.len() < EXPIRIES_MIN {
         return None;

@@ -9,6 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::problem::{Cause, Unusable};
 use super::{dat, perf};
+use crate::list::List;
 
 /// No event prints a line this long, its end included. Longer lines are skipped, so that a file
 /// without line ends does not fill the memory.
@@ -17,8 +18,8 @@ const LINE_LEN_MAX: usize = 64 * 1024;
 /// A trace: a text, or the whole file of a recording.
 pub(super) enum Input<'a> {
     Text(Lines<'a>),
-    Dat(Vec<u8>),
-    Perf(Vec<u8>),
+    Dat(List<u8>),
+    Perf(List<u8>),
 }
 
 /// Returns the lines of a part of a text, without their ends, or why they cannot be used.
@@ -64,8 +65,16 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Input<'a>, Unusable>
     let head = reader.fill_buf().unwrap_or_default();
     let (is_dat, is_perf) = (head.starts_with(dat::MAGIC), head.starts_with(perf::MAGIC));
     if is_dat || is_perf {
-        let mut file = Vec::new();
-        reader.read_to_end(&mut file).map_err(Unusable::Read)?;
+        let mut file = List::default();
+        loop {
+            let part = reader.fill_buf().map_err(Unusable::Read)?;
+            if part.is_empty() {
+                break;
+            }
+            file.extend_from_slice(part);
+            let size = part.len();
+            reader.consume(size);
+        }
         return Ok(if is_dat { Input::Dat(file) } else { Input::Perf(file) });
     }
     if let Some((what, with)) = other_format(head) {

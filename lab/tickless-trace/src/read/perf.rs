@@ -105,7 +105,6 @@ pub(super) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
     if reader.names.symbols.is_empty() {
         reader.note_file(Cause::NamesNotRecorded);
     }
-    reader.records.sort_by_key(|record| record.time);
     reader.finish_records(path)
 }
 

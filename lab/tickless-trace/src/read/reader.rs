@@ -14,6 +14,7 @@ use super::prefix::{self, Prefix};
 use super::problem::{Cause, Problems, Unusable};
 use super::processes::Processes;
 use super::{Record, Trace, jiffies, monotonic, soundness};
+use crate::list::List;
 use crate::parallel::joined;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -89,7 +90,7 @@ impl<'a> Parsed<'a> {
 pub(super) struct Reader {
     pub(super) line_number: u64,
     pub(super) header: Header,
-    pub(super) records: Vec<Record>,
+    pub(super) records: List<Record>,
     pub(super) names: Names,
     problems: Problems,
     pub(super) skipped_lines: u64,
@@ -306,7 +307,7 @@ impl Reader {
         let found = self.records.len() as u64 + self.skipped_lines;
         let dropped_events = self.note_dropped();
         let cpus = self.remove_unknown_cpus();
-        if self.problems.find(&Cause::OutOfOrder).is_some() {
+        if !self.records.iter().is_sorted_by_key(|record| record.time) {
             self.records.sort_by_key(|record| record.time);
         }
         self.remove_far_times();
@@ -397,16 +398,18 @@ impl Reader {
     /// out.
     fn note_untrusted(&mut self, counts: &[usize]) {
         let tool = self.header.tool;
-        let mut others = self.records.iter().filter(|record| {
+        let is_other = |record: &Record| {
             matches!(record.event, Event::TimerStart { is_deferrable: false, .. })
-        });
+        };
         let has_timers = counts[EventKind::TimerStart as usize] > 0;
-        if tool != Some(Tool::Kernel) && has_timers && others.next().is_none() {
-            for record in &mut self.records {
+        if tool != Some(Tool::Kernel) && has_timers && !self.records.iter().any(is_other) {
+            let trusted = |mut record: Record| {
                 if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
                     *is_deferrable = false;
                 }
-            }
+                record
+            };
+            self.records = self.records.iter().copied().map(trusted).collect();
             self.note_file(Cause::FlagsNotTrusted);
         }
         let has_starts = counts[EventKind::HrtimerStart as usize] > 0;
@@ -435,17 +438,18 @@ impl Reader {
             |record: &Record| record.event.target().map_or(record.cpu, |to| to.max(record.cpu));
         if let Some(known) = self.header.cpus {
             let unknown = soundness::unknown_cpus(&self.records, known);
-            let (mut removed, mut first) = (0, 0);
-            if !unknown.is_empty() {
-                self.records.retain(|record| {
-                    let is_removed =
-                        unknown.contains(&highest(record)) || unknown.contains(&record.cpu);
-                    first = if is_removed && removed == 0 { record.line } else { first };
-                    removed += usize::from(is_removed);
-                    !is_removed
-                });
-            }
-            if removed > 0 {
+            let is_unknown = |record: &&Record| {
+                unknown.contains(&highest(record)) || unknown.contains(&record.cpu)
+            };
+            let first = match unknown.is_empty() {
+                true => None,
+                false => self.records.iter().find(is_unknown).map(|record| record.line),
+            };
+            if let Some(first) = first {
+                let before = self.records.len();
+                let known_cpus = self.records.iter().filter(|record| !is_unknown(record));
+                self.records = known_cpus.copied().collect();
+                let removed = before - self.records.len();
                 self.skip_many(first, removed, Cause::CpuNotInHeader { known });
             }
         }
@@ -459,8 +463,7 @@ impl Reader {
         let far = self.records.len() - near.len();
         let first = if near.start > 0 { 0 } else { near.end };
         let line = self.records[first].line;
-        let mut places = 0..;
-        self.records.retain(|_| places.next().is_some_and(|place| near.contains(&place)));
+        self.records = self.records[near].iter().copied().collect();
         self.skip_many(line, far, Cause::TimeOutOfPlace);
     }
 
@@ -521,7 +524,7 @@ impl Reader {
 }
 
 /// Counts the records of each kind of event.
-fn count(records: &[Record]) -> Vec<usize> {
+fn count(records: &List<Record>) -> Vec<usize> {
     let mut counts = vec![0; EventKind::ALL.len()];
     records.iter().for_each(|record| counts[record.event.kind() as usize] += 1);
     counts
@@ -529,7 +532,7 @@ fn count(records: &[Record]) -> Vec<usize> {
 
 /// Returns an error if the trace cannot be true: if its clock has another unit than it should, or
 /// if more timers were cancelled than were ever pending. The trace must have no gap.
-fn check_possible(records: &[Record], names: &Names, counts: &[usize]) -> Result<(), Unusable> {
+fn check_possible(records: &List<Record>, names: &Names, counts: &[usize]) -> Result<(), Unusable> {
     if let Some((trace_ns, timer_ns)) = monotonic::wrong_unit(records, names) {
         let [trace, timer] = [trace_ns, timer_ns].map(|ns| ns as f64 / 1e9);
         return Err(Unusable::WrongUnit { trace, timer });

@@ -6,6 +6,7 @@
 use super::Record;
 use super::event::{Event, EventKind, Family, TimerAddr};
 use crate::hash::NumberMap;
+use crate::list::List;
 use std::collections::HashSet;
 use std::ops::Range;
 use tickless_core::time::CpuId;
@@ -23,7 +24,7 @@ pub(super) fn is_many(count: u64, of: u64) -> bool {
 /// their number; `None` if there are few. Equal events with a different one in between can be
 /// right: times in text are cut to microseconds, and within one, a program can arm and cancel a
 /// timer twice.
-pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
+pub(super) fn repeated(records: &List<Record>) -> Option<(u32, u64)> {
     let (mut count, mut first) = (0, 0);
     let (mut begin, mut time) = (0, None);
     for (at, record) in records.iter().enumerate() {
@@ -46,7 +47,7 @@ pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
 }
 
 /// Returns whether all events have the same time, though there are too many for that to be right.
-pub(super) fn has_no_time(records: &[Record]) -> bool {
+pub(super) fn has_no_time(records: &List<Record>) -> bool {
     const FEW: usize = 100;
     records.len() >= FEW
         && records.first().map(|record| record.time) == records.last().map(|record| record.time)
@@ -57,7 +58,7 @@ const LONG_NS: u64 = 3_600 * 1_000_000_000;
 
 /// Returns the range of all events but the few, at the beginning or the end, that are hours away
 /// from all others; `None` if there are none of these. `records` must be sorted by time.
-pub(super) fn without_far_times(records: &[Record]) -> Option<Range<usize>> {
+pub(super) fn without_far_times(records: &List<Record>) -> Option<Range<usize>> {
     const PERCENT: usize = 1;
     let few = records.len() * PERCENT / 100;
     if few == 0 {
@@ -71,16 +72,16 @@ pub(super) fn without_far_times(records: &[Record]) -> Option<Range<usize>> {
 
 /// Returns the longest gap between two events, if it is longer than an hour: the line after the
 /// gap, and its length in seconds.
-pub(super) fn jump(records: &[Record]) -> Option<(u32, u64)> {
-    let gap = |pair: &[Record]| (pair[1].time.since(pair[0].time).0, pair[1].line);
-    let (ns, line) = records.windows(2).map(gap).max()?;
+pub(super) fn jump(records: &List<Record>) -> Option<(u32, u64)> {
+    let pairs = records.iter().zip(records.iter().skip(1));
+    let (ns, line) = pairs.map(|(one, next)| (next.time.since(one.time).0, next.line)).max()?;
     (ns > LONG_NS).then_some((line, ns / 1_000_000_000))
 }
 
 /// Returns the CPUs in the events that a machine of `known` CPUs cannot have. CPU numbers can have
 /// gaps, so a CPU above `known` can be right: if the events name no more than `known` CPUs in all,
 /// and more than a thousandth of the events are on that CPU.
-pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
+pub(super) fn unknown_cpus(records: &List<Record>, known: u16) -> HashSet<CpuId> {
     const PER_MILLE: usize = 1;
     // For each CPU, the number of its events; `None` if no event names the CPU.
     let mut events: Vec<Option<usize>> = Vec::new();
@@ -88,7 +89,7 @@ pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
         events.resize(events.len().max(cpu.index() + 1), None);
         *events[cpu.index()].get_or_insert(0) += count;
     };
-    for record in records {
+    for record in records.iter() {
         see(record.cpu, 1);
         if let Some(target) = record.event.target() {
             see(target, 0);
@@ -103,10 +104,10 @@ pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
 /// Counts the cancels of wheel timers, and those of timers that were not armed since their last
 /// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
 /// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
-pub(super) fn impossible_cancels(records: &[Record]) -> (u64, u64) {
+pub(super) fn impossible_cancels(records: &List<Record>) -> (u64, u64) {
     let mut is_armed: NumberMap<TimerAddr, bool> = NumberMap::default();
     let (mut cancels, mut impossible) = (0, 0);
-    for record in records {
+    for record in records.iter() {
         match record.event {
             Event::TimerStart { timer, .. } => drop(is_armed.insert(timer, true)),
             Event::TimerCancel { timer } => {
@@ -131,7 +132,7 @@ pub(super) struct Pairs {
 
 /// Matches the entries of callbacks and interrupts with their exits, CPU by CPU. A pair that began
 /// before the trace or ends after it does not count.
-pub(super) fn pairs(records: &[Record], counts: &[usize]) -> Pairs {
+pub(super) fn pairs(records: &List<Record>, counts: &[usize]) -> Pairs {
     const PAIRS: [[EventKind; 2]; 3] = [
         [EventKind::TimerExpireEntry, EventKind::TimerExpireExit],
         [EventKind::HrtimerExpireEntry, EventKind::HrtimerExpireExit],
@@ -143,7 +144,7 @@ pub(super) fn pairs(records: &[Record], counts: &[usize]) -> Pairs {
     type Entry = (usize, Option<(Family, TimerAddr)>);
     let mut cpus: Vec<(Vec<Entry>, [bool; PAIRS.len()])> = Vec::new();
     let mut pairs = Pairs::default();
-    for record in records {
+    for record in records.iter() {
         let kind = record.event.kind();
         let Some(pair) = PAIRS.iter().position(|pair| pair.contains(&kind)) else { continue };
         if !has_exits[pair] {

@@ -13,6 +13,7 @@ use super::platform::ReplayPlatform;
 use super::policy::ReplayPolicy;
 use super::script::{Choice, Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
 use crate::hash::NumberMap;
+use crate::list::Walk;
 use crate::read::{Family, Trace};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -97,7 +98,7 @@ pub(super) fn run(
     }
     (0..trace.cpus).map(CpuId).for_each(|cpu| engine.start_tick(cpu));
     let before = engine.devices();
-    for item in &script.items {
+    for item in script.items.iter() {
         engine.follow_idle(item.at);
         engine.follow_choices(item.at);
         engine.deliver_due(item.at);
@@ -113,8 +114,10 @@ struct Engine<'s> {
     script: &'s Script,
     bases: Arc<Bases<ReplayPlatform>>,
     timers: Vec<Timer>,
-    /// For each CPU, the recorded interrupts that are still to come; the next one is last.
-    interrupts: Vec<Vec<&'s Item>>,
+    ops: Walk<'s, Op>,
+    starts: Walk<'s, Start>,
+    /// For each CPU, the next recorded interrupt: its place among the items, and when it begins.
+    interrupts: Vec<Option<&'s Item>>,
     seen: RefCell<Seen>,
     /// The engine's own ticks. Their timers, one for each CPU, are numbered after the script's.
     ticks: Option<OtherTicks<'s>>,
@@ -166,19 +169,27 @@ impl<'s> Engine<'s> {
         let own = if ticks.is_some() || slices.is_some() { cpus } else { 0 };
         let families = script.families.iter().chain(iter::repeat_n(&Family::Queue, own));
         let timers: Vec<Timer> = families.enumerate().map(timer).collect();
-        let mut interrupts = vec![Vec::new(); cpus];
-        for item in script.items.iter().rev() {
-            if let ItemKind::Interrupt { .. } = item.kind {
-                interrupts[item.cpu.index()].push(item);
-            }
-        }
+        let interrupts = script.interrupts.iter().map(|&first| script.item(first)).collect();
+        let (ops, starts) = (Walk::of(&script.ops), Walk::of(&script.starts));
         let seen = RefCell::new(Seen {
             guessed: vec![false; timers.len()],
             inferred: vec![DeviceCounts::default(); cpus],
             ..Seen::default()
         });
         let (is_idle, next_slice) = (vec![false; cpus], vec![None; cpus]);
-        Engine { script, bases, timers, interrupts, seen, ticks, slices, next_slice, is_idle }
+        Engine {
+            script,
+            ops,
+            starts,
+            bases,
+            timers,
+            interrupts,
+            seen,
+            ticks,
+            slices,
+            next_slice,
+            is_idle,
+        }
     }
 
     fn platform(&self) -> &ReplayPlatform {
@@ -188,15 +199,15 @@ impl<'s> Engine<'s> {
     /// Performs an operation, or an interrupt at the time at which its handler read the clock.
     fn perform(&mut self, item: &Item) {
         self.platform().go(item.at, item.cpu);
-        if let ItemKind::Interrupt { now, .. } = item.kind {
-            self.interrupts[item.cpu.index()].pop();
+        if let ItemKind::Interrupt { now, next, .. } = item.kind {
+            self.interrupts[item.cpu.index()] = self.script.item(next);
             self.platform().go(now, item.cpu);
         }
         let is_interrupt = matches!(item.kind, ItemKind::Interrupt { .. });
         if is_interrupt && (self.slices.is_none() || self.platform().is_due(item.cpu)) {
             self.handle(item);
         } else {
-            for op in self.script.ops(item) {
+            for op in self.ops.get(item.ops()) {
                 self.op(*op, item.cpu);
             }
         }
@@ -297,7 +308,7 @@ impl<'s> Engine<'s> {
     /// interrupt. If the expiry is not known, any delay up to [`DELIVERY_MAX`] is accepted. The
     /// engine's own ticks never wait longer than that for a recorded interrupt.
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
-        self.interrupts[cpu.index()].last().is_some_and(|item| {
+        self.interrupts[cpu.index()].is_some_and(|item| {
             let is_near = item.at <= due.after(DELIVERY_MAX);
             match item.kind {
                 ItemKind::Interrupt { due: Ns::NEVER, .. } => is_near,
@@ -313,7 +324,7 @@ impl<'s> Engine<'s> {
     /// Performs a recorded interrupt: the core fires the timers that are due, and each callback
     /// repeats what the kernel's callback of that timer did in the interrupt.
     fn handle(&self, item: &Item) {
-        let all = self.script.ops(item);
+        let all = self.ops.get(item.ops());
         let mut ops: Vec<Option<Op>> = all.iter().copied().map(Some).collect();
         let mut callbacks = callbacks(all);
         self.interrupt(item.cpu, |firing| {
@@ -366,7 +377,7 @@ impl<'s> Engine<'s> {
     }
 
     fn script_start(&self, place: u32) -> &'s Start {
-        &self.script.starts[place as usize]
+        &self.starts.get(place as usize..place as usize + 1)[0]
     }
 
     /// Arms a timer on the base where the kernel armed it.

@@ -7,12 +7,17 @@
 //! are compared with those that [`Phase::Spread`] would have given them, one timer after the other.
 
 use crate::hash::NumberMap;
+use crate::list::List;
 use crate::read::{Context, Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::time::Ns;
+
+/// How many deadlines of a timer show its period and its phase, and after how many the memory of
+/// others is given back.
+const OFTEN: usize = 1 << 16;
 
 #[derive(Debug, Serialize)]
 pub struct Overlap {
@@ -40,18 +45,26 @@ pub struct PhaseSet {
 /// first. O(n log n) in the number of expiries.
 pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     let mut groups: BTreeMap<(NameId, u64), Vec<Expiries>> = BTreeMap::new();
-    for timer in expiries(trace) {
-        if let Some(period) = period(&timer.deadlines) {
+    let (timers, mut deadlines) = expiries(trace);
+    for timer in timers {
+        let of_timer = timer.first..timer.first + timer.count;
+        if let Some(period) = period(&deadlines[of_timer.clone()]) {
+            if !deadlines[of_timer.clone()].is_sorted() {
+                deadlines[of_timer].sort_unstable();
+            }
             groups.entry((timer.function, period)).or_default().push(timer);
         }
+        deadlines.release(0..deadlines.len());
     }
     let mut found = Vec::new();
     for ((function, period), timers) in groups {
         if timers.len() > 1 {
             let armed_by = timers.iter().filter_map(|timer| timer.armed_by).collect();
-            let deadlines: Vec<Vec<u64>> = timers.into_iter().map(|it| it.deadlines).collect();
-            let overlap = Overlap::of(trace.names.name(function), period, &deadlines);
+            let of = |it: &Expiries| &deadlines[it.first..it.first + it.count];
+            let of_each: Vec<&[u64]> = timers.iter().map(of).collect();
+            let overlap = Overlap::of(trace.names.name(function), period, &of_each);
             found.push(Overlap { armed_by, ..overlap });
+            deadlines.release(0..deadlines.len());
         }
     }
     found.sort_by_key(|overlap| Reverse(overlap.expirations));
@@ -60,20 +73,24 @@ pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
 
 struct Expiries {
     function: NameId,
-    deadlines: Vec<u64>,
+    /// How many expiries it has, and where the first of their deadlines is in the list of all.
+    count: usize,
+    first: usize,
     /// The last thread that armed it outside of interrupts; `None` if none did.
     armed_by: Option<u32>,
 }
 
-/// Returns the deadlines at which each high-resolution timer expired, in the order in which the
-/// timers first expired. The sleeps of a thread count as one timer, since each can have its timer
-/// at a different place on the thread's stack.
-fn expiries(trace: &Trace) -> Vec<Expiries> {
+/// Returns the high-resolution timers in the order in which they first expired, and the deadlines
+/// at which they expired: those of the first timer come first, in their order. The sleeps of a
+/// thread count as one timer, since each can have its timer at a different place on the thread's
+/// stack.
+fn expiries(trace: &Trace) -> (Vec<Expiries>, List<u64>) {
     let sleep = trace.names.find(SLEEPER_FUNCTION);
     let mut places: NumberMap<Source, usize> = NumberMap::default();
     let mut armed: NumberMap<TimerAddr, (u64, Source)> = NumberMap::default();
     let mut threads: NumberMap<TimerAddr, u32> = NumberMap::default();
     let mut found: Vec<Expiries> = Vec::new();
+    let mut all: List<(u32, u64)> = List::default();
     // Cancels are ignored, because most kernels record one just before each expiry.
     let mut gaps = trace.gaps_in_order();
     for (place, record) in trace.records.iter().enumerate() {
@@ -96,16 +113,32 @@ fn expiries(trace: &Trace) -> Vec<Expiries> {
             Event::HrtimerExpireEntry { timer, function, .. } => {
                 let Some((deadline, source)) = armed.remove(&timer) else { continue };
                 let at = *places.entry(source).or_insert_with(|| {
-                    found.push(Expiries { function, deadlines: Vec::new(), armed_by: None });
+                    found.push(Expiries { function, count: 0, first: 0, armed_by: None });
                     found.len() - 1
                 });
-                found[at].deadlines.push(deadline);
+                all.push((at as u32, deadline));
+                found[at].count += 1;
                 found[at].armed_by = threads.get(&timer).copied().or(found[at].armed_by);
             }
             _ => {}
         }
     }
-    found
+    let mut first = 0;
+    for timer in &mut found {
+        timer.first = first;
+        first += timer.count;
+    }
+    let mut next: Vec<usize> = found.iter().map(|timer| timer.first).collect();
+    let mut deadlines: List<u64> = all.iter().map(|_| 0).collect();
+    for (place, &(timer, deadline)) in all.iter().enumerate() {
+        let next = &mut next[timer as usize];
+        deadlines[*next] = deadline;
+        *next += 1;
+        if place.is_multiple_of(OFTEN) {
+            deadlines.release(0..deadlines.len());
+        }
+    }
+    (found, deadlines)
 }
 
 /// Something that expires repeatedly: a timer, by its address, or a thread, by its number.
@@ -129,7 +162,7 @@ fn period(deadlines: &[u64]) -> Option<u64> {
         return None;
     }
     let distances = deadlines.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-    let frequencies = frequencies(distances.clone()).into_iter();
+    let frequencies = frequencies(distances.clone().take(OFTEN)).into_iter();
     // Take the smallest of equally frequent distances: a larger one is perhaps a multiple of it.
     let (period, _) = frequencies.max_by_key(|&(apart, count)| (count, Reverse(apart)))?;
     if period == 0 {
@@ -141,16 +174,12 @@ fn period(deadlines: &[u64]) -> Option<u64> {
 
 impl Overlap {
     /// Compares the recorded phases of timers of one period with phases that are spread.
-    fn of(function: &str, period: u64, timers: &[Vec<u64>]) -> Overlap {
+    fn of(function: &str, period: u64, timers: &[&[u64]]) -> Overlap {
         let within = period / 100;
-        let mut all: Vec<(u64, usize)> = Vec::new();
-        for (timer, deadlines) in timers.iter().enumerate() {
-            all.extend(deadlines.iter().map(|&deadline| (deadline, timer)));
-        }
-        all.sort_unstable();
         // Take the most frequent phase: a timer that was restarted can have had several.
-        let phase = |deadlines: &Vec<u64>| {
-            let phases = frequencies(deadlines.iter().map(|deadline| deadline % period));
+        let phase = |deadlines: &&[u64]| {
+            let some = deadlines.iter().take(OFTEN);
+            let phases = frequencies(some.map(|deadline| deadline % period));
             phases.into_iter().max_by_key(|&(_, count)| count).map(|(phase, _)| phase)
         };
         let recorded = timers.iter().filter_map(phase).collect();
@@ -162,9 +191,9 @@ impl Overlap {
         Overlap {
             function: function.to_string(),
             period_ns: period,
-            expirations: all.len() as u64,
+            expirations: timers.iter().map(|deadlines| deadlines.len() as u64).sum(),
             within_ns: within,
-            together: together(&all, within),
+            together: together(merged(timers), within),
             spread: PhaseSet::of(spread.collect(), period, within),
             recorded: PhaseSet::of(recorded, period, within),
             armed_by: BTreeSet::new(),
@@ -172,16 +201,44 @@ impl Overlap {
     }
 }
 
+/// Returns the deadlines of all timers in order, each with its timer. Those of each are in order.
+fn merged(timers: &[&[u64]]) -> impl Iterator<Item = (u64, usize)> {
+    let mut rest = timers.to_vec();
+    let first = |(timer, of): (usize, &&[u64])| Some(Reverse((*of.first()?, timer)));
+    let mut order: BinaryHeap<_> = timers.iter().enumerate().filter_map(first).collect();
+    std::iter::from_fn(move || {
+        let Reverse((deadline, timer)) = order.pop()?;
+        rest[timer] = &rest[timer][1..];
+        order.extend(rest[timer].first().map(|next| Reverse((*next, timer))));
+        Some((deadline, timer))
+    })
+}
+
 /// Returns how many expiries have an expiry of another timer at most `within` away. `expiries` are
 /// pairs of time and timer, sorted.
-fn together(expiries: &[(u64, usize)], within: u64) -> u64 {
-    let is_close = |at: usize| {
-        let (time, timer) = expiries[at];
-        let before = expiries[..at].iter().rev().take_while(|other| time - other.0 <= within);
-        let after = expiries[at + 1..].iter().take_while(|other| other.0 - time <= within);
-        before.chain(after).any(|other| other.1 != timer)
-    };
-    (0..expiries.len()).filter(|&at| is_close(at)).count() as u64
+fn together(expiries: impl Iterator<Item = (u64, usize)>, within: u64) -> u64 {
+    let mut count = 0;
+    // The last expiry, the last one of another timer than that, and those near the last one that
+    // have no other near them so far: all are of one timer.
+    let [mut last, mut other] = [None::<(u64, usize)>; 2];
+    let mut alone: VecDeque<(u64, usize)> = VecDeque::new();
+    for (time, timer) in expiries {
+        let is_near = |before: &(u64, usize)| before.1 != timer && time - before.0 <= within;
+        while alone.pop_front_if(|before| time - before.0 > within).is_some() {}
+        if alone.front().is_some_and(is_near) {
+            count += alone.len() as u64;
+            alone.clear();
+        }
+        match last.as_ref().is_some_and(is_near) || other.as_ref().is_some_and(is_near) {
+            true => count += 1,
+            false => alone.push_back((time, timer)),
+        }
+        if last.is_some_and(|last| last.1 != timer) {
+            other = last;
+        }
+        last = Some((time, timer));
+    }
+    count
 }
 
 impl PhaseSet {
@@ -239,16 +296,19 @@ mod tests {
         // Restarted once, with another phase.
         let moved: Vec<u64> = (0..20).map(|n| 10 * n).chain((20..40).map(|n| 10 * n + 3)).collect();
         assert_eq!(period(&moved), Some(10));
-        let timers = [moved, (0..40).map(|n| 10 * n).collect()];
+        let timers = [&moved[..], &(0..40).map(|n| 10 * n).collect::<Vec<u64>>()];
         assert_eq!(Overlap::of("f", 10, &timers).recorded.phases_ns, [3, 0]);
     }
 
     #[test]
     fn expiries_of_other_timers_are_together() {
-        let expiries = [(0, 0), (3, 0), (100, 1), (105, 0), (111, 1), (200, 0), (300, 2)];
-        assert_eq!(together(&expiries, 5), 2, "a timer is not together with itself");
-        assert_eq!(together(&expiries, 6), 3);
-        assert_eq!(together(&expiries, 0), 0);
+        let timers = [&[0, 3, 105, 200][..], &[100, 111], &[300]];
+        let within = |within| together(merged(&timers), within);
+        assert_eq!(within(5), 2, "a timer is not together with itself");
+        assert_eq!((within(6), within(0)), (3, 0));
+        // Beside the expiry just before, one of the same timer is near another.
+        assert_eq!(together(merged(&[&[0, 7], &[4]]), 4), 3);
+        assert_eq!(together(merged(&[&[0, 1, 2, 3], &[3, 9]]), 1), 3);
     }
 
     #[test]

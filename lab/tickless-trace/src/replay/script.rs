@@ -29,8 +29,10 @@ mod writer;
 pub(super) use self::idle::{Turn, Turned};
 pub(super) use self::queues::Choice;
 use super::lateness::Lateness;
+use crate::list::List;
 use crate::read::{EventKind, Family, Record, Trace};
 use serde::Serialize;
+use std::ops::Range;
 use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Tick, Window};
@@ -45,9 +47,12 @@ pub enum Inference {
 
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    pub(super) items: Vec<Item>,
-    pub(super) ops: Vec<Op>,
-    pub(super) starts: Vec<Start>,
+    /// In the order of their times, once the script is written.
+    pub(super) items: List<Item>,
+    /// Items that came so late that their places were no longer near the end.
+    stray: List<Item>,
+    pub(super) ops: List<Op>,
+    pub(super) starts: List<Start>,
     pub(super) families: Vec<Family>,
     /// For each timer, whether it ends the time slices of the scheduler. Linux 7.1 treats this
     /// timer as lazy: the device is not programmed when it is cancelled or moves later.
@@ -64,12 +69,17 @@ pub(super) struct Script {
     /// Starts that are left out, because their expiry cannot be converted to the replay's clock.
     pub(super) unplaced: u64,
     pub(super) has_interrupts: bool,
+    /// For each CPU, the place of its first interrupt among the items.
+    pub(super) interrupts: Vec<u32>,
     pub(super) wheel: WheelEvents,
     pub(super) begins: Ns,
     pub(super) ends: Ns,
 }
 
 type Moment = (Ns, u32);
+
+/// Stands for the place of no item.
+pub(super) const NO_ITEM: u32 = u32::MAX;
 
 /// What one CPU did at one time: a timer interrupt, or an operation outside timer interrupts.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +92,17 @@ pub(super) struct Item {
     ops: (u32, u32),
 }
 
+impl Item {
+    fn moment(&self) -> Moment {
+        (self.at, self.record)
+    }
+
+    /// Returns where the item's operations are.
+    pub(super) fn ops(&self) -> Range<usize> {
+        self.ops.0 as usize..self.ops.1 as usize
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ItemKind {
     Operation,
@@ -91,6 +112,8 @@ pub(super) enum ItemKind {
         /// The time for which the device was programmed, or the earliest expiry of the timers that
         /// the interrupt expired; [`Ns::NEVER`] if unknown.
         due: Ns,
+        /// The place of the CPU's next interrupt among the items; [`NO_ITEM`] if there is none.
+        next: u32,
     },
 }
 
@@ -145,7 +168,7 @@ pub(super) fn writer(trace: &Trace, inference: Inference) -> Writer {
 pub(super) fn write_without_ticks(trace: &Trace, inference: Inference) -> (Script, Vec<Turn>) {
     let writer = Writer::new(trace, inference, LeftOut::Ticks);
     let turns = idle::find(trace, &writer.clocks);
-    (writer.write(trace, trace.records.iter().copied()), turns)
+    (writer.write(trace), turns)
 }
 
 /// Writes a script like that of [`writer()`], but leaves out the timers of the scheduler's
@@ -157,7 +180,7 @@ pub(super) fn write_without_slices(
 ) -> Option<(Script, Vec<Choice>)> {
     let writer = Writer::new(trace, inference, LeftOut::Slices);
     let choices = queues::find(trace, &writer.clocks)?;
-    Some((writer.write(trace, trace.records.iter().copied()), choices))
+    Some((writer.write(trace), choices))
 }
 
 /// The timers whose operations a script does not have.
@@ -204,22 +227,57 @@ impl Script {
         &mut self.counts[self.families[timer as usize] as usize]
     }
 
-    pub(super) fn ops(&self, item: &Item) -> &[Op] {
-        &self.ops[item.ops.0 as usize..item.ops.1 as usize]
-    }
-
     /// Adds an item behind those of the same moment. An interrupt is added when it has ended, a few
-    /// items after its place, so its place is sought among these. What is further back is left to
-    /// the sort at the end, which then has little to do and needs no memory.
+    /// items after its place, so its place is sought among these. The few that are further back
+    /// are put into their places at the end.
     fn push(&mut self, (at, record): Moment, cpu: CpuId, kind: ItemKind, ops: &[Op]) {
         const NEAR: usize = 64;
         let from = self.ops.len() as u32;
         self.ops.extend_from_slice(ops);
         let item = Item { at, record, cpu, kind, ops: (from, self.ops.len() as u32) };
         let near = self.items.len().saturating_sub(NEAR);
-        let is_before = |other: &Item| (other.at, other.record) <= (at, record);
-        let place = self.items[near..].iter().rposition(is_before);
-        self.items.insert(place.map_or(self.items.len(), |place| near + place + 1), item);
+        let is_before = |other: &Item| other.moment() <= (at, record);
+        match self.items[near..].iter().rposition(is_before) {
+            None if near > 0 => self.stray.push(item),
+            place => {
+                self.items.push(item);
+                self.items[place.map_or(near, |place| near + place + 1)..].rotate_right(1);
+            }
+        }
+    }
+
+    /// Puts the stray items into their places, and links the interrupts of each CPU.
+    fn finish(&mut self, cpus: usize) {
+        // The sort is stable, because an inferred operation has the record of the one that it
+        // precedes.
+        self.stray.sort_by_key(Item::moment);
+        let (mut from, mut strays) = (self.items.len(), self.stray.len());
+        self.items.extend_from_slice(&self.stray);
+        self.interrupts = vec![NO_ITEM; cpus];
+        for to in (0..self.items.len()).rev() {
+            let is_stray =
+                |stray: &Item| from == 0 || self.items[from - 1].moment() <= stray.moment();
+            let mut item = match strays.checked_sub(1).map(|last| self.stray[last]) {
+                Some(stray) if is_stray(&stray) => {
+                    strays -= 1;
+                    stray
+                }
+                _ => {
+                    from -= 1;
+                    self.items[from]
+                }
+            };
+            if let ItemKind::Interrupt { next, .. } = &mut item.kind {
+                *next = std::mem::replace(&mut self.interrupts[item.cpu.index()], to as u32);
+            }
+            self.items[to] = item;
+            self.items.pass(to);
+        }
+    }
+
+    /// Returns the item at a place; `None` for [`NO_ITEM`].
+    pub(super) fn item(&self, place: u32) -> Option<&Item> {
+        self.items.get(place as usize)
     }
 
     fn push_start(&mut self, start: Start) -> u32 {

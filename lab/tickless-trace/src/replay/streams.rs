@@ -52,20 +52,20 @@ pub enum What {
 impl Streams {
     /// Converts a trace to operations on timers, and sorts them by the homes of the timers.
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
-        let script = script::writer(trace, inference).write(trace, trace.records.iter().copied());
+        let script = script::writer(trace, inference).write(trace);
         let start_at = |place: u32| script.starts[place as usize];
         let mut events = Vec::new();
         for &start in &script.pending_at_start {
             let what = What::Unseen(Some(start));
             events.push(Event { at: script.begins, cpu: start.base, timer: start.timer, what });
         }
-        for item in &script.items {
+        for item in script.items.iter() {
             let at = match item.kind {
                 ItemKind::Interrupt { now, .. } => now,
                 ItemKind::Operation => item.at,
             };
             let first = events.len();
-            for &op in script.ops(item) {
+            for &op in &script.ops[item.ops()] {
                 let (timer, what) = match op {
                     Op::Start(place) => (start_at(place).timer, What::Arm(start_at(place))),
                     Op::InferredStart(place) => {

@@ -8,7 +8,7 @@ use super::script::{self, FamilyCounts, Inference, Script};
 use super::ticks::TickResult;
 use super::upgrade::UpgradeResult;
 use crate::parallel::joined;
-use crate::read::{Event, EventKind, Family, Record, Trace};
+use crate::read::{Event, EventKind, Family, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::thread;
@@ -76,17 +76,15 @@ pub struct FunctionStarts {
 }
 
 /// Replays a trace under each of these policies, each on its own thread, and returns all results.
-/// Its records are freed while operations are made of them.
-pub fn summarise(mut trace: Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
+pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
     let (overlap, spurious_interrupts, writer) = thread::scope(|scope| {
-        let overlap = scope.spawn(|| overlap::find(&trace));
-        let (spurious, writer) = (spurious(&trace), script::writer(&trace, inference));
+        let overlap = scope.spawn(|| overlap::find(trace));
+        let (spurious, writer) = (spurious(trace), script::writer(trace, inference));
         (joined(overlap), spurious, writer)
     });
     let writes = trace.device_writes().count() as u64;
     let (seconds, seen_percent) = (trace.span().0 as f64 / 1e9, trace.seen_percent());
-    let records = std::mem::take(&mut trace.records);
-    let script = writer.write(&trace, freed(records));
+    let script = writer.write(trace);
     let interrupts = trace.count(EventKind::LocalTimerEntry) as u64;
     let recorded = Recorded {
         device_writes: (writes > 0).then_some(writes),
@@ -99,12 +97,12 @@ pub fn summarise(mut trace: Trace, policies: &[ReplayPolicy], inference: Inferen
     // If device writes were recorded, the recording kernel's own policy is compared with the
     // default ones, so replay these too.
     let compared = match recorded.device_writes {
-        Some(_) => [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(&trace)]].concat(),
+        Some(_) => [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(trace)]].concat(),
         None => Vec::new(),
     };
     let wanted = |policy: &ReplayPolicy| policies.contains(policy) || compared.contains(policy);
     let replayed: Vec<_> = ReplayPolicy::ALL.into_iter().filter(wanted).collect();
-    let mut results = replay(&trace, &script, &replayed);
+    let mut results = replay(trace, &script, &replayed);
     let [wheel, queue] = script.counts;
     let operations = OperationCounts {
         start: wheel.start + queue.start,
@@ -113,7 +111,7 @@ pub fn summarise(mut trace: Trace, policies: &[ReplayPolicy], inference: Inferen
         wheel,
         queue,
     };
-    let agreement = Agreement::new(&trace, &script, &recorded, &results);
+    let agreement = Agreement::new(trace, &script, &recorded, &results);
     let notes = notes(&script, &results);
     results.retain(|result| policies.iter().any(|policy| policy.name() == result.policy));
     Summary {
@@ -132,7 +130,7 @@ pub fn summarise(mut trace: Trace, policies: &[ReplayPolicy], inference: Inferen
         upgrade: Vec::new(),
         cancelled_percent: operations.all().cancelled_percent(),
         operations,
-        top_functions: top_functions(&trace, &script),
+        top_functions: top_functions(trace, &script),
         overlap,
         skipped_lines: trace.skipped_lines,
         dropped_events: trace.dropped_events,
@@ -155,19 +153,6 @@ fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Poli
     })
 }
 
-/// Returns the records in order, and gives their memory back meanwhile.
-fn freed(mut records: Vec<Record>) -> impl Iterator<Item = Record> {
-    const PIECE: usize = 1 << 16;
-    // Only the end of a list can be given back.
-    records.reverse();
-    std::iter::from_fn(move || {
-        if records.len().is_multiple_of(PIECE) {
-            records.shrink_to_fit();
-        }
-        records.pop()
-    })
-}
-
 /// Returns how many timer interrupts expired no timer; `None` if the trace does not show this. The
 /// callbacks of soft timers, under `PREEMPT_RT` of nearly all, run after the interrupt.
 fn spurious(trace: &Trace) -> Option<u64> {
@@ -178,7 +163,7 @@ fn spurious(trace: &Trace) -> Option<u64> {
     let mut spurious = 0;
     // For each CPU: whether its latest interrupt has expired nothing so far, and is over.
     let mut latest = vec![(false, false); usize::from(trace.cpus)];
-    for record in &trace.records {
+    for record in trace.records.iter() {
         let (is_empty, is_over) = &mut latest[record.cpu.index()];
         match record.event {
             Event::LocalTimerEntry => (*is_empty, *is_over) = (true, false),

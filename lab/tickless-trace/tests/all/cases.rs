@@ -131,12 +131,15 @@ fn answer(kind: &str, options: &[&str], text: &str, body: &[&str]) -> Vec<String
             "hz": trace.hz,
             "kernel": trace.header.kernel,
             "monotonic_ahead_ns": trace.monotonic_ahead_ns,
+            "span_ns": trace.span().0,
+            "jiffies": format!("{:?}", trace.jiffies),
             "gaps": trace.gaps.len(),
+            "events": trace.records.len(),
             "skipped_lines": trace.skipped_lines,
             "dropped_events": trace.dropped_events,
         }),
         "upgrade" => json!(upgraded(&trace, inference).unwrap()),
-        "replay" => json!(summarise(trace, &ReplayPolicy::ALL, inference)),
+        "replay" => json!(summarise(&trace, &ReplayPolicy::ALL, inference)),
         other => panic!("no kind {other}"),
     };
     body.iter().map(|line| shown(&document, line)).collect()

@@ -17,7 +17,7 @@ fn events(trace: &Trace) -> Vec<(Record, String)> {
 }
 
 fn summary(trace: &Trace) -> serde_json::Value {
-    let summary = summarise(trace.clone(), &ReplayPolicy::DEFAULT, Inference::On);
+    let summary = summarise(trace, &ReplayPolicy::DEFAULT, Inference::On);
     let mut json = serde_json::to_value(&summary).unwrap();
     json["trace"]["file"].take();
     json["trace"]["kernel"].take();

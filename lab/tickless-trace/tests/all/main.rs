@@ -6,7 +6,6 @@
 
 mod cases;
 mod dat;
-mod kernels;
 mod late;
 mod perf;
 mod quota;

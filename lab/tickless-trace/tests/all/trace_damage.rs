@@ -125,6 +125,8 @@ fn errors_advise_the_user() {
 
     let broken = parse(&gzip(many_events().as_bytes())[..12]).unwrap_err();
     assert!(matches!(broken.why, Unusable::BrokenGzip(_)), "{broken:?}");
+    let mut tar = vec![b'a'; 600];
+    tar[257..262].copy_from_slice(b"ustar");
     for (text, want) in [
         (&b""[..], "empty. Record a trace"),
         (b"\x17\x08\x44tracing6", "the beginning of the trace.dat cannot be read"),
@@ -133,8 +135,7 @@ fn errors_advise_the_user() {
         (b"\x28\xb5\x2f\xfd....", "compressed with zstd. Turn it into text first: zstd -dc"),
         (b"\xfd7zXZ\0......", "compressed with xz. Turn it into text first: xz -dc"),
         (b"\x7fELF\x02\x01\x01\0\0\0\n", "not text. Give ftrace's"),
-        (b"hello\nworld\n", "no timer event in 2 lines. Record timer:*"),
-        (b"[000] 1.0: local_timer_entry: vector=236\n", "no timer event in 1 lines"),
+        (&tar, "a tar archive of several files"),
     ] {
         let error = parse(text).unwrap_err().to_string();
         assert!(error.starts_with("t.txt: ") && error.contains(want), "{error}");
@@ -244,7 +245,7 @@ fn damaged_files_are_read_and_replayed() {
                     assert!(!message.contains(char::is_control), "{message:?}");
                 }
                 for inference in [Inference::On, Inference::Off] {
-                    let summary = summarise(trace.clone(), &ReplayPolicy::DEFAULT, inference);
+                    let summary = summarise(&trace, &ReplayPolicy::DEFAULT, inference);
                     assert_eq!(all(&summary, |result| result.early), [0; 3]);
                 }
             }

@@ -1,10 +1,8 @@
-//! The text of each tool is read as the same events.
+//! The rate of the tick is found from wheel timers.
 
-use crate::support::{parsed, recorded, sample_text};
-use std::collections::HashMap;
+use crate::support::parsed;
 use tickless_core::time::Ns;
-use tickless_trace::read::{Cause, Event, EventKind, Jiffy, Record, Trace};
-use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
+use tickless_trace::read::{Jiffy, Trace};
 
 fn ftrace(lines: &[impl AsRef<str>]) -> Trace {
     let lines = lines.iter().map(|line| format!("{}\n", line.as_ref()));
@@ -38,102 +36,4 @@ fn hz_is_found_from_the_wheel() {
         assert_eq!(clock.late_max, Ns(tick));
         assert_eq!(clock.time(Jiffy(4_295_000_000 + hz)).0 - begin, tick * hz);
     }
-}
-
-#[test]
-fn a_lone_reading_does_not_place_jiffies() {
-    let mut lines: Vec<String> =
-        (0..10).map(|step| wheel_start(50_000_000_000 + step * 4_000_000, 5_000 + step)).collect();
-    let good = format!("# HZ=250\n{}\n", lines.join("\n"));
-    lines.push(wheel_start(50_040_000_000, 900_000));
-    let bad = format!("# HZ=250\n{}\n", lines.join("\n"));
-    let placed = |text: &str| parsed(text).jiffies.unwrap();
-    assert_eq!(placed(&good), placed(&bad));
-    assert_eq!(placed(&good).time(Jiffy(5_001)), Ns(50_004_000_000));
-}
-
-#[test]
-fn narrow_jiffies_wrap() {
-    let line = |time: &str, expires: u64, timeout: i64| {
-        format!(
-            " a-1 [000] .....  {time}: timer_start: timer=c1234567 function=f \
-             expires={expires} [timeout={timeout}]"
-        )
-    };
-    let lines =
-        [line("300.000000", 5, 10), line("300.050000", 100, 100), line("300.100000", 9, -1)];
-    let trace = parsed(format!("# HZ=100\n# tracer: nop\n{}\n", lines.join("\n")));
-    let Event::TimerStart { now, .. } = trace.records[0].event else { panic!() };
-    assert_eq!(now, Jiffy(u64::from(u32::MAX) - 4));
-    let clock = trace.jiffies.unwrap();
-    assert_eq!(clock.time(Jiffy(5)).0 - clock.time(now).0, 100_000_000);
-}
-
-/// Goal: the text of current tools is read to the last line, and replays as it was recorded.
-/// Method: `perf script --ns --header` of perf 6.1, and `trace-cmd report -t` of trace-cmd 3.1
-/// with an instance, whose name it prints before each line; the latter beside ftrace's own text
-/// of the same buffers.
-#[test]
-fn real_recordings_of_the_tools_replay() {
-    let [perf, trace_cmd, ftrace] =
-        ["perf-recorded.txt.gz", "trace-cmd-recorded.txt.gz", "ftrace-recorded.txt.gz"].map(
-            |name| {
-                let trace = recorded(name);
-                assert_eq!((trace.header.names_tool, trace.cpus), (true, 4), "{name}");
-                assert_eq!((trace.skipped_lines, trace.dropped_events), (0, 0), "{name}");
-                let summary =
-                    summarise(trace.clone(), &[ReplayPolicy::RestartAware], Inference::On);
-                let agreement = summary.agreement.unwrap();
-                assert!(agreement.inside && agreement.recorded > 40, "{name}: {agreement:?}");
-                trace
-            },
-        );
-    assert_eq!(perf.header.kernel.as_deref(), Some("6.18.44-fc-v657"));
-    assert!(perf.records.len() > 300);
-    let is_near = |(one, other): (&Record, &Record)| one.time.0.abs_diff(other.time.0) <= 500;
-    let pairs = trace_cmd.records.iter().zip(ftrace.records.iter());
-    assert!(pairs.clone().all(is_near), "one prints nanoseconds, the other microseconds");
-    let kind = |record: &Record| (record.cpu, record.event.kind());
-    assert!(pairs.clone().all(|(one, other)| kind(one) == kind(other)));
-    assert_eq!(trace_cmd.records.len(), ftrace.records.len());
-}
-
-#[test]
-fn every_event_is_read_as_its_kind() {
-    let text = sample_text("nginx");
-    let mut counted: HashMap<&str, usize> = HashMap::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let name = line.split(": ").nth(1).unwrap();
-        *counted.entry(name).or_default() += 1;
-    }
-    let trace = parsed(&text);
-    for &kind in EventKind::ALL {
-        let want = counted.remove(kind.name()).unwrap_or(0);
-        assert_eq!(trace.count(kind), want, "{}", kind.name());
-    }
-    assert!(counted.is_empty(), "not read: {counted:?}");
-    assert_eq!((trace.records.len(), trace.skipped_lines), (129_986, 0));
-}
-
-#[test]
-fn the_header_and_the_clocks_are_found() {
-    let text = sample_text("nginx");
-    let trace = parsed(&text);
-    assert_eq!((trace.header.names_tool, trace.cpus), (true, 2));
-    assert_eq!(trace.header.kernel.as_deref(), Some("6.18.44-fc-v595"));
-    assert_eq!((trace.hz, trace.tick()), (Some(250), Some(Ns(4_000_000))));
-    assert_eq!(trace.monotonic_ahead_ns, Some(0));
-    // The first wheel timer was started 30 us after the tick of 3034.548 s, in this jiffy.
-    let clock = trace.jiffies.unwrap();
-    assert_eq!(clock.time(Jiffy(4_295_650_898)), Ns(3_034_548_000_000));
-    assert_eq!(clock.late_max, Ns::ZERO);
-    assert_eq!(trace.span(), Ns(331_505_000));
-    let messages: Vec<String> = trace.messages().collect();
-    assert_eq!(messages.len(), 1, "{messages:?}");
-    let cause = Cause::FewerThanPromised { promised: 810_406, found: 129_986 };
-    assert!(trace.problems.find(&cause).is_some());
-    assert_eq!(trace.dropped_events, 0);
-    // HZ and the time of jiffies are found without the header's line.
-    let without = parsed(text.replace("HZ=250", ""));
-    assert_eq!((without.hz, without.jiffies), (trace.hz, trace.jiffies));
 }

@@ -1,8 +1,8 @@
 //! Traces that read well and cannot be right: each damage is reported, and no sound trace is.
 
 use crate::support::{
-    HEADER, SAMPLES, assert_documented, data_path, history, line_of, parsed, random, replay,
-    replay_history, sample_text, twice,
+    HEADER, SAMPLES, assert_documented, data_path, history, parsed, random, replay, sample_text,
+    twice,
 };
 use std::fmt::Write;
 use tickless_trace::Trace;
@@ -87,12 +87,6 @@ const DAMAGES: [Damage; 6] = [
 
 #[test]
 fn sound_traces_have_no_damage() {
-    for name in SAMPLES {
-        let summary = replay(&sample_text(name));
-        let agreement = summary.agreement.unwrap();
-        assert_eq!(agreement.damage, [""; 0], "{name}");
-        assert!(agreement.agrees, "{name}: {:?}", agreement.measures);
-    }
     for name in ["ftrace-recorded.txt.gz", "perf-recorded.txt.gz", "trace-cmd-recorded.txt.gz"] {
         let trace = Trace::read(&data_path(name)).unwrap();
         assert_eq!(trace.problems.damage().count(), 0, "{:?}", trace.problems);
@@ -199,78 +193,4 @@ fn documented_verdicts_on_policies_are_current() {
         let row = format!("| {name} | {} | {eager} | {lazy} |", agreement.uncertain);
         assert_documented(&row);
     }
-}
-
-/// Goal: a kernel with another policy than its header's is detected.
-/// Method: a timer is armed earlier and earlier and cancelled, and only the armings wrote to the
-/// device: the lazy policy, in a trace whose header names a restart-aware kernel.
-#[test]
-fn another_policy_than_the_kernels_is_detected() {
-    let mut steps = "1000 start A 500000; 1001 write".to_string();
-    for step in 1..50 {
-        let (at, expiry) = (1_000 + step * 1_000, 300_000 - step * 100);
-        steps += &format!("; {at} start B {expiry}; {} write; {} cancel B", at + 1, at + 30);
-    }
-    let summary = replay_history(&(steps + "; 99000 end"));
-    let agreement = summary.agreement.as_ref().unwrap();
-    assert_eq!((agreement.policy, agreement.agrees), ("restart-aware", false));
-    let verdicts: Vec<_> = agreement.others.iter().map(|it| (it.policy, it.verdict)).collect();
-    let want = [("eager", Verdict::CannotTell), ("lazy", Verdict::FitsBetter)];
-    assert_eq!(verdicts, want, "{agreement:?}");
-}
-
-/// Goal: the sleeps of a thread are one periodic timer, at whatever addresses. Method: two threads
-/// that sleep until the same times.
-#[test]
-fn a_thread_that_sleeps_is_one_timer() {
-    let mut text = HEADER.to_string();
-    for step in 0..200_u64 {
-        let due = 1_000 * (step + 1);
-        for pid in [77, 78] {
-            let address = 0xffff_0000 + step % 7 * 64 + pid;
-            let timer = format!("hrtimer={address:016x} function=hrtimer_wakeup");
-            let start = format!("hrtimer_start: {timer} expires={due}000 softexpires={due}000");
-            let expire = format!("hrtimer_expire_entry: {timer} now={}000", due + 3);
-            text += &line_of(&format!("a-{pid}"), due - 940, 0, "d..1.", &start);
-            text += &line_of("<idle>-0", due + 3, 0, "d.h1.", &expire);
-            text +=
-                &line_of("<idle>-0", due + 4, 0, "d.h1.", &format!("hrtimer_expire_exit: {timer}"));
-        }
-    }
-    let summary = replay(&text);
-    let [group] = &summary.overlap[..] else { panic!("{:?}", summary.overlap) };
-    assert_eq!((group.period_ns, group.expirations, group.together), (1_000_000, 400, 400));
-    assert_eq!(group.recorded.phases_ns.len(), 2);
-}
-
-#[test]
-fn what_cannot_be_true_is_refused() {
-    let refused = |text: &str| Trace::parse("t.txt", text.as_bytes()).unwrap_err().to_string();
-    let header = "# tracer: nop\n";
-    // Starts of a form that is not read, and cancels that are.
-    let start = " a-1 [000] d..1. 1.0: timer_start: timer=01 when=7\n";
-    let cancel = " a-1 [000] d..1. 1.0: timer_cancel: timer=01\n";
-    let forms = refused(&(header.to_string() + &start.repeat(20) + &cancel.repeat(20)));
-    assert!(forms.contains("20 of 20 timer_start cannot be read"), "{forms}");
-    let only_cancels = refused(&(header.to_string() + &cancel.repeat(20)));
-    assert!(only_cancels.contains("of 20 cancels, 19 are of timers"), "{only_cancels}");
-    let of = |source: &str| {
-        format!("{source:>9}:           a-1 [000] d..1. 1.0: timer_cancel: timer=01\n")
-    };
-    let several = "cpus=2\n".to_string() + &of("one").repeat(9) + &of("two").repeat(9);
-    assert!(
-        refused(&several).contains("several instances or hosts, whose timers and CPUs are not")
-    );
-    // Jiffies printed as nanoseconds.
-    let tick = |step: u64| {
-        let (at, now) = (step, step * 4_000_000);
-        let event = "hrtimer_expire_entry: hrtimer=01 function=tick_nohz_handler now=";
-        format!(" a-1 [000] d.h1. 0.{at:09}: {event}{now}\n")
-    };
-    let unit = refused(&(header.to_string() + &(0..100).map(tick).collect::<String>()));
-    assert!(unit.contains("its times are not in seconds. Record with the clock `mono`"), "{unit}");
-    let mut tar = vec![b'a'; 600];
-    tar[257..262].copy_from_slice(b"ustar");
-    let error = Trace::parse("t.txt", &tar[..]).unwrap_err().to_string();
-    assert!(error.contains("a tar archive of several files"), "{error}");
 }

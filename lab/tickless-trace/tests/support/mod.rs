@@ -64,7 +64,7 @@ pub fn replay(text: &str) -> Summary {
 }
 
 pub fn replay_with(text: &str, inference: Inference) -> Summary {
-    summarise(parsed(text), &ReplayPolicy::DEFAULT, inference)
+    summarise(&parsed(text), &ReplayPolicy::DEFAULT, inference)
 }
 
 pub fn parsed(text: impl AsRef<[u8]>) -> Trace {
@@ -178,10 +178,6 @@ pub fn sched_switch(from: impl Display, to: impl Display) -> String {
 
 pub fn address(name: &str) -> String {
     format!("00000000000000{0}{0}", name.to_lowercase())
-}
-
-pub fn replay_history(steps: &str) -> Summary {
-    replay(&(HEADER.to_string() + &history(steps)))
 }
 
 pub fn hrtimer_start(timer: &str, expiry_us: u64, rest: &str) -> String {

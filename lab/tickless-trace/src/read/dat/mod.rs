@@ -12,9 +12,11 @@ mod ring;
 
 use super::event::EventKind;
 use super::problem::Unusable;
+use crate::list::List;
 use flate2::read::ZlibDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::Read;
+use std::ops::Range;
 
 pub(super) use formats::{Field, Formats};
 pub(super) use ring::{Entry, Found, Ring};
@@ -64,8 +66,9 @@ pub(super) struct Buffer {
     pub(super) name: String,
     pub(super) clock: String,
     pub(super) page_size: usize,
-    /// For each CPU, its number and its pages, in pieces of whole pages.
-    pub(super) cpus: Vec<(u16, Vec<Vec<u8>>)>,
+    /// For each CPU, its number, and where its pages are: in the file or in `unpacked`.
+    pub(super) cpus: Vec<(u16, Range<usize>)>,
+    pub(super) unpacked: Option<List<u8>>,
     /// Where the pages are: the number of the CPU, a position and a size in the file.
     places: Vec<(u16, u64, u64)>,
 }
@@ -133,24 +136,19 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Reads a whole file. The error names the part of the file that cannot be read.
-/// Frees the file while the pages of the CPUs are taken from its end.
-pub(super) fn read(mut file: Vec<u8>) -> Result<Dat, Unusable> {
+pub(super) fn read(file: &[u8]) -> Result<Dat, Unusable> {
     let damaged = |what: &'static str| Unusable::Damaged { form: "trace.dat", what };
-    let mut head = Bytes(&file);
+    let mut head = Bytes(file);
     let version = version(&mut head).ok_or(damaged("beginning"))?;
     if head.take(2) != Some(&[0, 8]) {
         return Err(Unusable::ForeignDat);
     }
     let page_size = head.u32().ok_or(damaged("size of a page"))? as usize;
     let mut dat = Dat::default();
-    let is_6 = version == b"6";
     match version {
-        b"6" => dat.version_6(head, page_size).map_err(damaged)?,
-        b"7" => dat.version_7(&file, head).map_err(damaged)?,
+        b"6" => dat.version_6(file, head, page_size).map_err(damaged)?,
+        b"7" => dat.version_7(file, head).map_err(damaged)?,
         other => return Err(Unusable::DatVersion { version: lossy(other) }),
-    }
-    if let Some(top) = dat.buffers.first_mut().filter(|_| is_6) {
-        top.take_pages(&mut file, dat.formats.data);
     }
     Ok(dat)
 }
@@ -173,7 +171,12 @@ pub(super) fn tracing_data(bytes: &[u8]) -> Result<Dat, &'static str> {
 }
 
 impl Dat {
-    fn version_6(&mut self, mut head: Bytes<'_>, page_size: usize) -> Result<(), &'static str> {
+    fn version_6(
+        &mut self,
+        file: &[u8],
+        mut head: Bytes<'_>,
+        page_size: usize,
+    ) -> Result<(), &'static str> {
         self.formats_and_names(&mut head)?;
         let cpus = head.u32().ok_or("number of CPUs")?;
         let mut top = Buffer { page_size, ..Buffer::default() };
@@ -199,6 +202,7 @@ impl Dat {
             let place = head.u64().zip(head.u64()).ok_or("table of CPUs")?;
             top.places.push((u16::try_from(cpu).map_err(|_| "table of CPUs")?, place.0, place.1));
         }
+        top.load(file, Packing::Plain);
         self.buffers.insert(0, top);
         Ok(())
     }
@@ -368,39 +372,28 @@ impl Buffer {
 
     /// Finds the pages of all CPUs. Packed pages are in pieces, whose number comes first.
     fn load(&mut self, file: &[u8], packing: Packing) -> Option<()> {
+        if packing != Packing::Plain {
+            self.unpacked = Some(List::default());
+        }
         for &(cpu, at, size) in &self.places {
-            let mut bytes = Bytes(file.get(usize::try_from(at).ok()?..).unwrap_or_default());
-            let mut pages = Vec::new();
-            if size > 0 && packing == Packing::Plain {
+            let from = usize::try_from(at).ok()?.min(file.len());
+            let rest = &file[from..];
+            let mut bytes = Bytes(rest);
+            let pages = match &mut self.unpacked {
                 // A file that was cut off has the first pages.
-                pages.extend_from_slice(bytes.take(size.min(bytes.0.len() as u64))?);
-            } else if size > 0 {
-                // The size does not count the word with the number of pieces.
-                for _ in 0..bytes.u32()? {
-                    pages.extend(piece(&mut bytes, packing)?);
+                None => from..from + (rest.len() as u64).min(size) as usize,
+                Some(unpacked) => {
+                    let from = unpacked.len();
+                    // The size does not count the word with the number of pieces.
+                    let pieces = if size > 0 { bytes.u32()? } else { 0 };
+                    for _ in 0..pieces {
+                        unpacked.extend_from_slice(&piece(&mut bytes, packing)?);
+                    }
+                    from..unpacked.len()
                 }
-            }
-            self.cpus.push((cpu, vec![pages]));
+            };
+            self.cpus.push((cpu, pages));
         }
         Some(())
-    }
-
-    /// Takes the pages of all CPUs out of a file of version 6, from its end on, and frees what was
-    /// taken. A damaged file can name a part twice, and is not freed.
-    fn take_pages(&mut self, file: &mut Vec<u8>, data: usize) {
-        const PAGES: usize = 256;
-        let piece = self.page_size.max(data + 1).saturating_mul(PAGES);
-        let places = self.places.iter().map(|&(cpu, at, size)| (cpu, at, at.saturating_add(size)));
-        let is_sound = places.clone().is_sorted_by(|(.., end), (_, next, _)| end <= next);
-        for (cpu, from, to) in places.rev() {
-            let [from, to] = [from, to].map(|at| at.min(file.len() as u64) as usize);
-            let pages = file[from..to].chunks(piece).map(<[u8]>::to_vec).collect();
-            self.cpus.push((cpu, pages));
-            if is_sound && from < to {
-                file.truncate(from);
-                file.shrink_to_fit();
-            }
-        }
-        self.cpus.reverse();
     }
 }

@@ -14,8 +14,8 @@
 //! | 31 | the higher bits of an absolute time |
 
 use super::Bytes;
+use crate::list::{List, Walk};
 use std::ops::Range;
-use std::vec::IntoIter;
 
 /// What the pages have at one place.
 #[derive(Clone, Debug)]
@@ -38,17 +38,14 @@ const COUNTED: u64 = 1 << 30;
 const SIZE: u64 = (1 << 27) - 1;
 
 /// The pages of a CPU. As an iterator, what is in them, in order.
-#[derive(Debug, Default)]
-pub(in crate::read) struct Ring {
-    pieces: IntoIter<Vec<u8>>,
-    /// The current piece; those before it are freed.
-    piece: Vec<u8>,
-    /// Where the next page begins in the piece.
-    next_page: usize,
+pub(in crate::read) struct Ring<'a> {
+    bytes: Walk<'a, u8>,
+    /// Where the pages are that are still to come.
+    pages: Range<usize>,
     page_size: usize,
     /// Where the events begin in a page.
     data: usize,
-    /// Where the rest of the current page is in the piece, and the time of the event before that.
+    /// Where the rest of the current page is, and the time of the event before that.
     events: Range<usize>,
     time: u64,
     /// The time of the last event, in this page or one before it.
@@ -59,7 +56,7 @@ pub(in crate::read) struct Ring {
 
 const DAMAGE: Found = Found::Lost { count: None, is_damage: true };
 
-impl Iterator for Ring {
+impl Iterator for Ring<'_> {
     type Item = Found;
 
     fn next(&mut self) -> Option<Found> {
@@ -69,12 +66,11 @@ impl Iterator for Ring {
             } else if std::mem::take(&mut self.is_cut) {
                 None
             } else {
-                if self.next_page >= self.piece.len() {
-                    (self.piece, self.next_page) = (self.pieces.next()?, 0);
-                    continue;
+                if self.pages.is_empty() {
+                    return None;
                 }
-                let end = self.next_page.saturating_add(self.page_size).min(self.piece.len());
-                let page = std::mem::replace(&mut self.next_page, end)..end;
+                let end = self.pages.start.saturating_add(self.page_size).min(self.pages.end);
+                let page = std::mem::replace(&mut self.pages.start, end)..end;
                 self.is_cut = page.len() < self.page_size;
                 self.page(page)
             };
@@ -87,16 +83,22 @@ impl Iterator for Ring {
     }
 }
 
-impl Ring {
-    /// Reads pages that are in pieces of whole pages.
-    pub(in crate::read) fn new(pieces: Vec<Vec<u8>>, page_size: usize, data: usize) -> Ring {
-        let (page_size, pieces) = (page_size.max(data + 1), pieces.into_iter());
-        Ring { pieces, page_size, data, ..Ring::default() }
+impl<'a> Ring<'a> {
+    /// Reads the pages that are at this place.
+    pub(in crate::read) fn new(
+        bytes: &'a List<u8>,
+        pages: Range<usize>,
+        page_size: usize,
+        data: usize,
+    ) -> Ring<'a> {
+        let (bytes, page_size) = (Walk::of(bytes), page_size.max(data + 1));
+        let (events, time, latest, is_cut) = (0..0, 0, 0, false);
+        Ring { bytes, pages, page_size, data, events, time, latest, is_cut }
     }
 
     /// Returns the event that was found last.
-    pub(in crate::read) fn entry(&self, time: u64, at: Range<usize>) -> Entry<'_> {
-        Entry { time, record: &self.piece[at] }
+    pub(in crate::read) fn entry(&self, time: u64, at: Range<usize>) -> Entry<'a> {
+        Entry { time, record: self.bytes.get(at) }
     }
 
     /// Skips the rest of the current page, which is damaged.
@@ -108,7 +110,7 @@ impl Ring {
     /// Begins a page. Returns the loss before its first event, if there was one; `None` if the page
     /// is damaged.
     fn page(&mut self, place: Range<usize>) -> Option<Option<Found>> {
-        let page = &self.piece[place.clone()];
+        let page = self.bytes.get(place.clone());
         let mut head = Bytes(page);
         let (time, commit) = head.u64().zip(head.u64())?;
         let size = (commit & SIZE) as usize;
@@ -131,7 +133,7 @@ impl Ring {
         const ABSOLUTE: u32 = 31;
         // The highest bits of an absolute time are not in the buffer.
         const ABSOLUTE_BITS: u32 = 59;
-        let mut events = Bytes(&self.piece[self.events.clone()]);
+        let mut events = Bytes(self.bytes.get(self.events.clone()));
         let word = events.u32()?;
         let (kind, delta) = (word & 31, u64::from(word >> 5));
         // Behind a time comes its event in the same page, even if it was discarded.

@@ -20,6 +20,7 @@
 //! restart, the replay differs by at most one write to the event device.
 
 use super::timers::Timers;
+use crate::list::List;
 use crate::read::{Event, Record, Trace};
 use tickless_core::time::Ns;
 
@@ -28,13 +29,14 @@ use tickless_core::time::Ns;
 const APART_MAX: Ns = Ns::from_us(100);
 
 /// Returns, for each record, whether it is a cancel that is only part of a different operation.
-pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
-    let mut paired = vec![false; trace.records.len()];
+pub(super) fn find(trace: &Trace, timers: &Timers) -> List<bool> {
+    let mut paired = List::default();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     // For each timer, the place of its last record, on any CPU, if that is a cancel.
     let mut cancels: Vec<Option<usize>> = vec![None; timers.families.len()];
     let mut gaps = trace.gaps_in_order();
     for (place, record) in trace.records.iter().enumerate() {
+        paired.push(false);
         for gap in gaps(place) {
             cpus[gap.cpu.index()] = Cpu::default();
             cancels.fill(None);
@@ -44,8 +46,8 @@ pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
         let Some(timer) = timers.of(place) else { continue };
         let cancel = cancels[timer as usize].take();
         let adjacent = cancel.filter(|cancel| {
-            let apart = record.time.since(trace.records[*cancel].time);
-            just_before == Some(*cancel) && apart <= APART_MAX
+            let apart = || record.time.since(trace.records[*cancel].time);
+            just_before == Some(*cancel) && apart() <= APART_MAX
         });
         let first = match record.event {
             Event::TimerStart { .. }

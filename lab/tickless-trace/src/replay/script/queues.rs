@@ -78,7 +78,7 @@ pub(super) fn find(trace: &Trace, clocks: &Clocks) -> Option<Vec<Choice>> {
     let cpus = vec![Queue::default(); usize::from(trace.cpus)];
     let mut queues = Queues { slice, tasks: HashMap::new(), cpus };
     let mut choices = Vec::new();
-    for record in &trace.records {
+    for record in trace.records.iter() {
         let at = clocks.replay_time(record.time);
         let (cpu, starts) = match record.event {
             Event::SchedWakeup { target, pid } => {

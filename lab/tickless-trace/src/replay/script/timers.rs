@@ -5,11 +5,12 @@
 //! timer is set up, it counts as idle, whatever the state of the freed one was.
 
 use crate::hash::NumberMap;
+use crate::list::List;
 use crate::read::{Event, Family, NameId, Record, TimerAddr, Trace};
 
 #[derive(Debug)]
 pub(super) struct Timers {
-    by_record: Vec<u32>,
+    by_record: List<u32>,
     pub(super) families: Vec<Family>,
 }
 
@@ -36,6 +37,7 @@ impl Timers {
 
     /// Returns the timer that the record at `place` sets up, starts, removes or expires.
     pub(super) fn of(&self, place: usize) -> Option<u32> {
+        self.by_record.pass(place);
         Some(self.by_record[place]).filter(|number| *number != NONE)
     }
 
@@ -43,7 +45,7 @@ impl Timers {
     /// records.
     pub(super) fn calling(&self, trace: &Trace, functions: &[Option<NameId>]) -> Vec<bool> {
         let mut is_meant = vec![false; self.families.len()];
-        for (record, &timer) in trace.records.iter().zip(&self.by_record) {
+        for (record, &timer) in trace.records.iter().zip(self.by_record.iter()) {
             if let Event::HrtimerStart { function, .. }
             | Event::HrtimerExpireEntry { function, .. } = record.event
             {

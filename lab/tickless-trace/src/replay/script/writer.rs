@@ -4,7 +4,8 @@ use super::clocks::{Clocks, effective};
 use super::deferral::is_deferred;
 use super::interrupt::{Ends, Interrupt};
 use super::timers::Timers;
-use super::{Inference, ItemKind, LeftOut, Moment, Op, Script, Start, paired};
+use super::{Inference, ItemKind, LeftOut, Moment, NO_ITEM, Op, Script, Start, paired};
+use crate::list::List;
 use crate::read::{ClockId, Context, Event, EventKind, Family, Gap, NameId, Record, Trace};
 use crate::replay::policy::ReplayPolicy;
 use tickless_core::queues::wheel::Wakes;
@@ -20,7 +21,7 @@ pub(in crate::replay) struct Writer {
     ends: Ends,
     pub(super) timers: Timers,
     /// For each record, whether it is a cancel that is only part of a different operation.
-    paired: Vec<bool>,
+    paired: List<bool>,
     pub(super) place: u32,
     pub(super) states: Vec<TimerState>,
     pub(super) cpus: Vec<Cpu>,
@@ -109,17 +110,12 @@ impl Writer {
         }
     }
 
-    /// Turns the trace's records, which `records` returns, into operations, in the order of their
-    /// times.
-    pub(in crate::replay) fn write(
-        mut self,
-        trace: &Trace,
-        records: impl Iterator<Item = Record>,
-    ) -> Script {
+    /// Turns the trace's records into operations, in the order of their times.
+    pub(in crate::replay) fn write(mut self, trace: &Trace) -> Script {
         let mut gaps = trace.gaps_in_order();
-        for (place, record) in records.enumerate() {
-            let record = &record;
+        for (place, record) in trace.records.iter().enumerate() {
             self.place = place as u32;
+            self.paired.pass(place);
             gaps(place).iter().for_each(|gap| self.forget(gap));
             if record.cpu.index() >= self.cpus.len() {
                 continue;
@@ -138,9 +134,7 @@ impl Writer {
             self.leave(CpuId(cpu as u16));
             self.settle(CpuId(cpu as u16));
         }
-        // The sort must be stable, because an inferred operation has the record of the one that it
-        // precedes.
-        self.script.items.sort_by_key(|item| (item.at, item.record));
+        self.script.finish(self.cpus.len());
         self.script
     }
 
@@ -288,7 +282,7 @@ impl Writer {
         let armed = self.states[timer as usize].armed;
         let ops = match &mut self.cpus[record.cpu.index()].interrupt {
             Some(interrupt) => &mut interrupt.ops,
-            None => &mut self.script.ops,
+            None => &mut self.script.ops[..],
         };
         let is_start = |op: &&mut Op| armed.is_some_and(|armed| **op == Op::Start(armed.start));
         if let Some(op) = ops.iter_mut().rev().find(is_start) {
@@ -424,7 +418,7 @@ impl Writer {
         // Without the timers that are left out, an interrupt that expired no others would not have
         // happened. The other operations of its CPU remain.
         if self.left_out == LeftOut::Nothing || ops.iter().any(expires) {
-            self.script.push(moment, cpu, ItemKind::Interrupt { now, due }, &ops);
+            self.script.push(moment, cpu, ItemKind::Interrupt { now, due, next: NO_ITEM }, &ops);
         } else if !ops.is_empty() {
             self.script.push(moment, cpu, ItemKind::Operation, &ops);
         }
