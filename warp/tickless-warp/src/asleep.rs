@@ -104,7 +104,7 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
     let may_be_signalled = tree.signals == Signals::UnderWay;
     for thread in tree.threads.values_mut() {
         match thread.state {
-            State::New | State::Ending(_) | State::CreatingTimer { .. } => {
+            State::New | State::Ending(_) | State::CreatingTimer => {
                 return Census::Awake(thread.tid);
             }
             State::Stopped(_) if !may_be_signalled => {}
@@ -208,7 +208,7 @@ mod tests {
     use crate::ends::{EndedBy, ended_by};
     use crate::line::Ns;
     use crate::sys::notices::Notice;
-    use crate::thread::{Before, Change, Deadline, Last, Mark, Then, Untraced};
+    use crate::thread::{Before, Change, Deadline, Last, Then, Untraced};
     use crate::timeout::{Remaining, TimedCall, When};
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
@@ -400,7 +400,7 @@ mod tests {
             };
             let deadline = |ns| Some(self.now.get() + ns);
             let change = match stop {
-                Stop::Create => Change::Calls(State::CreatingTimer { clock: 0, event: 0, id: 0 }),
+                Stop::Create => Change::CreatesTimer,
                 Stop::HasCreated => Change::EndsCall { is_interrupted: false },
                 Stop::WaitEnded { is_interrupted } => Change::EndsCall { is_interrupted },
                 Stop::Wait(ns) => {
@@ -413,8 +413,8 @@ mod tests {
                 }
                 Stop::Poll(ns) => {
                     let (call, deadline) = (call(ns, Endless::AsItIs), self.now.get() + ns);
-                    let (number, mark) = (libc::SYS_poll, Mark::Unknown);
-                    let wait = Untraced { call, number, ip: 0, args: [0; 6], deadline, mark };
+                    let at = (libc::SYS_poll, 0, [0; 6]);
+                    let wait = Untraced { call, at, deadline, expiry: None };
                     Change::WaitsUntraced(wait, Some(notice))
                 }
                 Stop::SendSignal(_) => Change::SendsSignal,

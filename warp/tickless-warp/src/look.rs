@@ -10,6 +10,7 @@ use crate::thread::{Call, InCall};
 use crate::timeout::is_futex_wait;
 use crate::tree::Thread;
 use libc::{c_long, pid_t};
+use rustix::fs::Statx;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
@@ -31,15 +32,27 @@ impl Look for Kernel<'_> {
         self.events.is_some()
     }
 
+    /// Returns how often a thread was woken, or without the eBPF program how often it has got a CPU
+    /// (since Linux 2.6.13, with CONFIG_SCHED_INFO).
     fn activity(&self, thread: &mut Thread) -> Option<u64> {
-        match self.events {
-            Some(events) => Some(events.wakes(thread.tid)),
-            None => runs(thread),
+        if let Some(events) = self.events {
+            return Some(events.wakes(thread.tid));
         }
+        let path = format_args!("/proc/{}/task/{}/schedstat", thread.process, thread.tid);
+        let mut text = [0; 128];
+        let length = read(&mut thread.files.runs, path, &mut text)?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        text.split_whitespace().nth(2)?.parse().ok()
     }
 
+    /// Returns the letter of a thread's state; X, that of an ended one, if there is no such thread.
     fn state(&self, thread: &mut Thread) -> Option<u8> {
-        state(thread)
+        let path = format_args!("/proc/{}/task/{}/stat", thread.process, thread.tid);
+        let mut text = [0; 512];
+        let Some(length) = read(&mut thread.files.stat, path, &mut text) else { return Some(b'X') };
+        let text = &text[..length];
+        let name_end = text.iter().rposition(|byte| *byte == b')');
+        name_end.and_then(|end| text.get(end + 2)).copied()
     }
 
     fn call(&self, thread: &mut Thread) -> InCall {
@@ -178,7 +191,7 @@ fn input(
     tid: pid_t,
     number: c_long,
     poll: &libc::pollfd,
-    file: &libc::statx,
+    file: &Statx,
 ) -> Option<&'static str> {
     let own = descriptors::id(file);
     let terminal = || descriptors::is_terminal(file).then_some("a terminal");
@@ -255,25 +268,6 @@ fn parse(text: &str) -> InCall {
         Some((number, ip, args))
     };
     call().map_or(InCall::Runs, InCall::Waits)
-}
-
-/// Returns the letter of a thread's state; X, that of an ended thread, if there is no such thread.
-fn state(thread: &mut Thread) -> Option<u8> {
-    let path = format_args!("/proc/{}/task/{}/stat", thread.process, thread.tid);
-    let mut text = [0; 512];
-    let Some(length) = read(&mut thread.files.stat, path, &mut text) else { return Some(b'X') };
-    let text = &text[..length];
-    let name_end = text.iter().rposition(|byte| *byte == b')');
-    name_end.and_then(|end| text.get(end + 2)).copied()
-}
-
-/// Returns how often a thread has got a CPU (since Linux 2.6.13, with CONFIG_SCHED_INFO).
-fn runs(thread: &mut Thread) -> Option<u64> {
-    let path = format_args!("/proc/{}/task/{}/schedstat", thread.process, thread.tid);
-    let mut text = [0; 128];
-    let length = read(&mut thread.files.runs, path, &mut text)?;
-    let text = std::str::from_utf8(&text[..length]).ok()?;
-    text.split_whitespace().nth(2)?.parse().ok()
 }
 
 /// Reads a file of `/proc`, and keeps it open for the next read. `None` if the thread has ended.

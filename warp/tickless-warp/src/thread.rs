@@ -34,28 +34,20 @@ impl Wait {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Untraced {
     pub(crate) call: TimedCall,
-    pub(crate) number: c_long,
-    pub(crate) ip: u64,
-    pub(crate) args: [u64; 6],
+    pub(crate) at: Call,
     pub(crate) deadline: Ns,
-    pub(crate) mark: Mark,
-}
-
-/// What tells an untraced wait from a later one in the same call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mark {
-    /// A later one sends a notice (the seccomp message about a call), or its end is not known.
-    Unknown,
-    /// When the kernel's timeout ends the wait, which began without a notice.
-    Expiry(Ns),
+    /// When the kernel's timeout ends the wait, which tells it from a later one in the same call.
+    /// `None` if that one sends a notice (the seccomp message about a call), or it is not known.
+    pub(crate) expiry: Option<Ns>,
 }
 
 impl Untraced {
     /// Returns whether a thread with these registers is in this wait.
     pub(crate) fn is_at(&self, &(number, ip, args): &Call) -> bool {
+        let (own, own_ip, own_args) = self.at;
         // The kernel repeats an interrupted poll(2) under another number: restart_syscall(2).
-        let is_number = number == self.number || number == libc::SYS_restart_syscall;
-        is_number && (ip, args) == (self.ip, self.args)
+        let is_number = number == own || number == libc::SYS_restart_syscall;
+        is_number && (ip, args) == (own_ip, own_args)
     }
 
     /// Returns how far the wait is for a thread in a call.
@@ -70,7 +62,7 @@ impl Untraced {
     /// Returns whether the wait is perhaps the last one of a thread, whose last sleep with a
     /// timeout has this end.
     pub(crate) fn is_last(&self, expiry: Option<Ns>) -> bool {
-        self.mark == Mark::Unknown || expiry.map(Mark::Expiry) == Some(self.mark)
+        self.expiry.is_none() || self.expiry == expiry
     }
 }
 
@@ -112,7 +104,7 @@ pub(crate) enum State {
     /// The tracer has interrupted the thread's wait (see `Waiting`), because its deadline has come.
     Ending(Wait),
     /// The thread is in timer_create(2), whose result the tracer has to see.
-    CreatingTimer { clock: u64, event: u64, id: u64 },
+    CreatingTimer,
     /// The thread's process has been stopped by a signal.
     Stopped(Last),
     /// The thread waits for its child of vfork(2).
@@ -173,9 +165,8 @@ pub(crate) enum Change {
     GoesOn,
     /// The thread has stopped before a call that perhaps sends a signal.
     SendsSignal,
-    /// The thread has stopped before a call whose result the tracer has to see: this is its state
-    /// in the call.
-    Calls(State),
+    /// The thread has stopped before timer_create(2), whose result the tracer has to see.
+    CreatesTimer,
     /// The thread has stopped at the end of a call, which a signal or the tracer has perhaps
     /// interrupted.
     EndsCall { is_interrupted: bool },
@@ -333,7 +324,7 @@ impl State {
                 effects.signals = Signals::UnderWay;
                 (State::Free(Last::Nothing), Then::Resume(0))
             }
-            Change::Calls(state) => (state, Then::ResumeToExit),
+            Change::CreatesTimer => (State::CreatingTimer, Then::ResumeToExit),
             Change::EndsCall { is_interrupted } => {
                 let (wait, end) = match before {
                     State::Waiting(wait) => (wait, Ending::Event),

@@ -1,6 +1,6 @@
 //! System calls that read or set a clock, answered from the virtual clock.
 
-use super::state::{Engine, FAULT};
+use super::state::{Engine, FAULT, INVALID};
 use crate::line::Offsets;
 use crate::sys::events::has_clock;
 use crate::sys::memory;
@@ -8,8 +8,6 @@ use crate::sys::ptrace::Registers;
 use crate::thread::{Change, arguments};
 use crate::timeout::{ALARM_CLOCKS, NS, timespec};
 use libc::{c_long, pid_t};
-
-const INVALID: i64 = -(libc::EINVAL as i64);
 
 impl Engine<'_> {
     /// Answers a call that reads or sets a clock. Returns whether it is such a call.

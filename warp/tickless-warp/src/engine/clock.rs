@@ -30,7 +30,8 @@ pub(crate) struct VirtualClock {
     line: Line,
     pub(crate) offsets: Offsets,
     source: Source,
-    page: Option<SharedPage>,
+    /// The clock page; `None` where programs have to read clocks by system calls.
+    pub(crate) page: Option<SharedPage>,
     pace: Pace,
     begin: Ns,
     /// What programs read where the counter is trapped: counts as a function of virtual time.
@@ -83,11 +84,6 @@ impl VirtualClock {
         };
         clock.refine();
         Ok(clock)
-    }
-
-    /// Returns the clock page; `None` where programs have to read clocks by system calls.
-    pub(crate) fn page(&self) -> Option<&SharedPage> {
-        self.page.as_ref()
     }
 
     /// Returns virtual `CLOCK_MONOTONIC`.

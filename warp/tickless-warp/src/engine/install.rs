@@ -54,7 +54,7 @@ impl Engine<'_> {
     /// Maps the clock page into a program. `None` if the program has to make system calls instead:
     /// its user is not allowed to open the tracer's files, or its memory is limited.
     fn map_page(&mut self, tid: pid_t) -> Option<u64> {
-        let fd = self.clock.page()?.fd();
+        let fd = self.clock.page.as_ref()?.fd();
         let path = format!("/proc/{}/fd/{fd}\0", std::process::id());
         // The path goes below the stack, where the kernel has put nothing yet.
         let at = (ptrace::registers(tid)?.rsp - 512) & !15;

@@ -21,8 +21,7 @@ impl Engine<'_> {
         }
         let begin = self.clock.since_begin(wait.since);
         let now = self.clock.passed();
-        let call = wait.registers.orig_rax.cast_signed();
-        let row = self.log_row(tid, call);
+        let row = self.log_row(tid, wait.in_call().0);
         if let Some((log, row)) = self.log.as_mut().zip(row) {
             log.waited(row, begin, now, how);
         }
@@ -30,19 +29,16 @@ impl Engine<'_> {
 
     /// Records that the clock jumped to a deadline.
     pub(crate) fn log_jump(&mut self, due: Due, by: Duration) {
-        let row = match due {
+        let waiter = match due {
             Due::Until => None,
-            Due::Wait(tid) => {
-                let wait = self.tree.state(tid).wait();
-                wait.and_then(|wait| self.log_row(tid, wait.registers.orig_rax.cast_signed()))
-            }
-            Due::Timer(TimerId::Alarm(process)) => self.log_row(process, -1),
-            Due::Timer(TimerId::Process(process, _)) => self.log_row(process, -2),
-            Due::Timer(TimerId::Descriptor(_)) => {
-                let owner = self.timer_owner(due);
-                owner.and_then(|owner| self.log_row(owner, -3))
-            }
+            Due::Wait(tid) => self.tree.state(tid).wait().map(|wait| (tid, wait.in_call().0)),
+            Due::Timer(id) => self.timers.get(&id).map(|timer| match id {
+                TimerId::Alarm(_) => (timer.owner, -1),
+                TimerId::Process(..) => (timer.owner, -2),
+                TimerId::Descriptor(_) => (timer.owner, -3),
+            }),
         };
+        let row = waiter.and_then(|(tid, call)| self.log_row(tid, call));
         if let Some((log, row)) = self.log.as_mut().zip(row) {
             log.jumped(row, by);
         }
@@ -57,10 +53,5 @@ impl Engine<'_> {
             [process, thread.trim().to_string(), call.to_string()]
         };
         Some(self.log.as_mut()?.row(Waiter { pid, tid, call }, names))
-    }
-
-    fn timer_owner(&self, due: Due) -> Option<pid_t> {
-        let Due::Timer(id) = due else { return None };
-        self.timers.get(&id).map(|timer| timer.owner)
     }
 }

@@ -25,12 +25,8 @@ impl Engine<'_> {
         let process = self.tree.process_of(tid);
         let Some(socket) = descriptors::socket(process, fd) else { return false };
         // The options in the list that are for sending have odd indices.
-        let direction = usize::from(
-            TIMEOUT_OPTIONS
-                .iter()
-                .position(|&of| u64::from(of) == option)
-                .is_some_and(|index| index % 2 == 1),
-        );
+        let place = TIMEOUT_OPTIONS.iter().position(|&of| u64::from(of) == option);
+        let direction = place.map_or(0, |place| place % 2);
         let result = match number {
             libc::SYS_setsockopt => {
                 let Some([seconds, micros]) = memory::words(tid, value) else { return false };

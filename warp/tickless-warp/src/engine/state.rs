@@ -83,3 +83,4 @@ impl Engine<'_> {
 
 /// The result of a call that was given an address which cannot be read or written.
 pub(crate) const FAULT: i64 = -(libc::EFAULT as i64);
+pub(crate) const INVALID: i64 = -(libc::EINVAL as i64);

@@ -123,10 +123,8 @@ impl Engine<'_> {
 
     fn after_call(&mut self, tid: pid_t, state: State) {
         let result = || ptrace::registers(tid).map_or(-1, |registers| registers.rax.cast_signed());
-        if let State::CreatingTimer { clock, event, id } = state
-            && result() == 0
-        {
-            self.timer_was_created(tid, clock, event, id);
+        if let (State::CreatingTimer, Some(registers)) = (state, ptrace::registers(tid)) {
+            self.timer_was_created(tid, &registers);
         }
         let is_interrupted = matches!(state, State::Waiting(_)) && is_interrupted(result());
         self.on(tid, Change::EndsCall { is_interrupted });
@@ -135,16 +133,8 @@ impl Engine<'_> {
     /// A thread has started a new program by execve(2). From here on it has the number of its
     /// process, and the process's other threads have ended.
     fn has_new_program(&mut self, tid: pid_t) {
-        let ended: Vec<pid_t> = self
-            .tree
-            .threads
-            .values()
-            .filter(|thread| thread.process == tid)
-            .map(|thread| thread.tid)
-            .collect();
-        for thread in ended {
+        for (thread, _) in self.tree.threads.extract_if(|_, thread| thread.process == tid) {
             self.deadlines.cancel(Due::Wait(thread));
-            self.tree.threads.remove(&thread);
         }
         self.forget_timers(tid, Some(TimerId::Alarm(tid)));
         self.tree.processes.remove(&tid);

@@ -3,17 +3,16 @@
 //! The kernel's own timers are never armed. When a timer's deadline comes, the tracer makes it
 //! expire: it raises the count of a descriptor, or queues the signal that the kernel would queue.
 
-use super::state::{Due, Engine, FAULT};
+use super::state::{Due, Engine, FAULT, INVALID};
 use super::timer::{Effect, Timer, TimerId};
 use crate::line::Ns;
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, events, memory, ptrace};
-use crate::thread::{Change, Signals, State, arguments};
+use crate::thread::{Change, Signals, arguments};
 use crate::timeout::{NS, When, timespec};
 use libc::{c_int, c_long, pid_t};
 
 const SI_TIMER: u64 = 0xffff_fffe;
-const INVALID: i64 = -(libc::EINVAL as i64);
 /// The flags of timerfd_settime(2).
 const FLAGS: u32 = (libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET) as u32;
 /// How long a timer whose signal waits to be taken is at least not checked again.
@@ -34,8 +33,7 @@ impl Engine<'_> {
         let result = match number {
             // The kernel sends the signals of clocks of CPU time (2, 3, and negative numbers).
             libc::SYS_timer_create if !matches!(first as c_int, 2 | 3 | ..=-1) => {
-                let state = State::CreatingTimer { clock: first, event: second, id: third };
-                self.on(tid, Change::Calls(state));
+                self.on(tid, Change::CreatesTimer);
                 return true;
             }
             libc::SYS_timer_settime if third == 0 => INVALID,
@@ -43,12 +41,11 @@ impl Engine<'_> {
                 self.set_timer(tid, of_process, second, third, fourth)
             }
             libc::SYS_timer_gettime if self.timers.contains_key(&of_process) => {
-                self.write_timer(tid, of_process, second, 1)
+                write_setting(tid, self.setting(of_process), second, 1)
             }
-            libc::SYS_timer_getoverrun => match self.timers.get(&of_process) {
-                Some(_) => self.overrun(of_process).cast_signed(),
-                None => return false,
-            },
+            libc::SYS_timer_getoverrun if self.timers.contains_key(&of_process) => {
+                self.overrun(of_process).cast_signed()
+            }
             libc::SYS_timer_delete => {
                 self.remove_timer(of_process);
                 return false;
@@ -60,7 +57,7 @@ impl Engine<'_> {
                     return false;
                 }
                 if number == libc::SYS_timerfd_gettime {
-                    self.write_timer(tid, id, second, 1)
+                    write_setting(tid, self.setting(id), second, 1)
                 } else {
                     self.set_timer(tid, id, second, third, fourth)
                 }
@@ -68,7 +65,9 @@ impl Engine<'_> {
             libc::SYS_setitimer if first as c_int == libc::ITIMER_REAL => {
                 self.set_alarm(tid, process, second, third)
             }
-            libc::SYS_getitimer => self.write_timer(tid, TimerId::Alarm(process), second, 1_000),
+            libc::SYS_getitimer => {
+                write_setting(tid, self.setting(TimerId::Alarm(process)), second, 1_000)
+            }
             libc::SYS_alarm => {
                 let id = TimerId::Alarm(process);
                 let (left, _) = self.setting(id);
@@ -88,11 +87,6 @@ impl Engine<'_> {
         let Some(timer) = self.timers.get(&id) else { return (0, 0) };
         let left = timer.deadline.map_or(0, |at| at.saturating_sub(self.clock.now()).max(1));
         (left, timer.interval)
-    }
-
-    /// Writes a setting as an `itimerspec`, or with a divisor of 1,000 as an `itimerval`.
-    fn write_timer(&self, tid: pid_t, id: TimerId, at: u64, divisor: u64) -> i64 {
-        write_setting(tid, self.setting(id), at, divisor)
     }
 
     /// Sets a timer by an `itimerspec`, as timer_settime(2) and timerfd_settime(2) do.
@@ -185,7 +179,7 @@ impl Engine<'_> {
         let id = match known {
             Some(id) => id,
             None => {
-                let file = descriptors::copy(process, fd)?;
+                let file = descriptors::copy(process, fd).ok()?;
                 let clock = descriptors::timer_clock(&file)?;
                 self.drop_unused_descriptors();
                 let id = TimerId::Descriptor(self.descriptors_made);
@@ -209,11 +203,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Adds a timer that timer_create(2) has made.
-    pub(crate) fn timer_was_created(&mut self, tid: pid_t, clock: u64, event: u64, id: u64) {
+    /// Adds the timer of a thread at the end of timer_create(2), if the call has made one.
+    pub(crate) fn timer_was_created(&mut self, tid: pid_t, registers: &Registers) {
         const SIGEV_NONE: u64 = 1;
         const SIGEV_THREAD_ID: u64 = 4;
-        let Some([id]) = memory::words::<1>(tid, id) else { return };
+        let [clock, event, id, ..] = arguments(registers);
+        let Some([id]) = memory::words(tid, id).filter(|_| registers.rax == 0) else { return };
         let id = id & u64::from(u32::MAX);
         let effect = match memory::words::<3>(tid, event) {
             None => Effect::Signal { number: libc::SIGALRM, value: id, thread: None },
@@ -309,6 +304,7 @@ impl Engine<'_> {
     }
 }
 
+/// Writes a setting as an `itimerspec`, or with a divisor of 1,000 as an `itimerval`.
 fn write_setting(tid: pid_t, (left, interval): (Ns, Ns), at: u64, divisor: u64) -> i64 {
     let words = [interval / NS, interval % NS / divisor, left / NS, left % NS / divisor];
     if memory::write_words(tid, at, &words) { 0 } else { FAULT }

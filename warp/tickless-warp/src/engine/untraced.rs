@@ -19,11 +19,9 @@ use crate::options::{Options, Pace};
 use crate::sys::events::clock;
 use crate::sys::notices::Notice;
 use crate::sys::ptrace;
-use crate::thread::{
-    Before, Call, Change, InCall, Mark, Progress, Then, Untraced, Woken, arguments,
-};
+use crate::thread::{Before, Call, Change, InCall, Progress, Then, Untraced, Woken, call_of};
 use crate::timeout::{Endless, TimedCall, When, timed_call};
-use libc::{c_long, pid_t};
+use libc::pid_t;
 
 /// Returns whether time flows as in reality while a thread computes: the kernel's timeouts are
 /// right then. The report needs the end of each wait, so with a report no wait is untraced.
@@ -36,7 +34,7 @@ impl Engine<'_> {
     /// blocked until the answer. A sleep that is held (see `holds`) is answered at its deadline,
     /// and never made. Any other call is answered at once, and the thread then makes it.
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
-        let Notice { tid, number, args, .. } = notice;
+        let Notice { tid, call: (number, _, args), .. } = notice;
         let before = Before::Notice(notice);
         match wait_of(tid, number, args) {
             Some(call) if call.when != When::Now || self.holds(&call) => {
@@ -121,7 +119,7 @@ impl Engine<'_> {
     pub(crate) fn finish_untraced(&mut self, tid: pid_t, wait: Untraced, woken: Woken) {
         let is_last = self.is_last(tid, &wait);
         let Some(mut registers) = ptrace::registers(tid) else { return };
-        let number = registers.orig_rax.cast_signed() as c_long;
+        let in_call = call_of(&registers);
         let result = registers.rax.cast_signed();
         // ERESTARTSYS: the thread was interrupted while it waited for the answer to the notice of a
         // later wait. The kernel repeats that call.
@@ -130,10 +128,10 @@ impl Engine<'_> {
         }
         // The interrupted call is this wait if the interruption has woken the thread, and the last
         // expiry of the thread is still this wait's. Otherwise, the thread has begun a later wait.
-        let is_this = wait.mark == Mark::Unknown || (woken == Woken::Yes && is_last);
-        if is_this && wait.is_at(&(number, registers.rip, arguments(&registers))) {
+        let is_this = wait.expiry.is_none() || (woken == Woken::Yes && is_last);
+        if is_this && wait.is_at(&in_call) {
             registers.rax = wait.call.timed_out.cast_unsigned();
-        } else if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
+        } else if matches!(in_call.0, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
             // The tracer has interrupted a later wait of the thread, which must go on: the kernel
             // does not repeat this call by itself, so make the thread repeat it.
             ptrace::repeat_call(&mut registers);
@@ -163,6 +161,6 @@ fn hidden_wait(call: Call, expiry: Option<Ns>, now: Ns, kernels_now: Ns) -> Opti
     let call = timed_call(number, args, |_| None).filter(|_| WITH_NUMBERS.contains(&number))?;
     let When::After(timeout) = call.when else { return None };
     let left = expiry.map_or(timeout, |at| at.saturating_sub(kernels_now));
-    let mark = expiry.map_or(Mark::Unknown, Mark::Expiry);
-    Some(Untraced { call, number, ip, args, deadline: now.saturating_add(left), mark })
+    let deadline = now.saturating_add(left);
+    Some(Untraced { call, at: (number, ip, args), deadline, expiry })
 }

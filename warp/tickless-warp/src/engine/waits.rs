@@ -14,9 +14,8 @@ use super::state::{Due, Engine, FAULT};
 use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
-use crate::sys::notices::Notice;
 use crate::sys::{descriptors, memory, ptrace};
-use crate::thread::{Before, Change, Last, Mark, State, Then, Untraced, Wait, arguments, call_of};
+use crate::thread::{Before, Change, Last, State, Then, Untraced, Wait, arguments, call_of};
 use crate::timeout::{
     ALARM_CLOCKS, Endless, Remaining, TimedCall, When, is_futex_wait, remaining_words, timed_call,
 };
@@ -88,8 +87,7 @@ impl Engine<'_> {
                 Change::IsAnswered(Then::Return(at, call.timed_out))
             }
             (Some(deadline), Before::Notice(notice)) if !self.holds(&call) => {
-                let Notice { number, ip, args, .. } = notice;
-                let wait = Untraced { call, number, ip, args, deadline, mark: Mark::Unknown };
+                let wait = Untraced { call, at: notice.call, deadline, expiry: None };
                 Change::WaitsUntraced(wait, Some(notice))
             }
             _ => Change::Waits(call, deadline, at),

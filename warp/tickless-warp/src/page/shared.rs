@@ -3,8 +3,10 @@
 
 use super::code::{COPIES, DATA, code};
 use crate::line::{Line, Offsets};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 const PAGE: usize = 4096;
@@ -21,28 +23,13 @@ pub(crate) struct SharedPage {
 impl SharedPage {
     /// Makes the file, with the code in it. Memory files exist since Linux 3.17.
     pub(crate) fn new() -> io::Result<SharedPage> {
-        const MFD_EXEC: u32 = 0x10;
-        // Linux before 6.3 refuses `MFD_EXEC`, and later versions want it for a file with code.
-        let flags = [libc::MFD_CLOEXEC | MFD_EXEC, libc::MFD_CLOEXEC];
-        let open = |flags| {
-            // SAFETY: the name is a string that ends with a zero.
-            unsafe { libc::memfd_create(c"tickless-warp".as_ptr(), flags) }
-        };
-        let fd = flags.into_iter().map(open).find(|fd| *fd >= 0);
-        let fd = fd.ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: the descriptor is new, and nothing else owns it.
-        let file = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: changes only the file's length.
-        if unsafe { libc::ftruncate(fd, LENGTH as libc::off_t) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // Linux before 6.3 refuses `EXEC`, and later versions want it for a file with code.
+        let open = |flags| memfd_create(c"tickless-warp", MemfdFlags::CLOEXEC | flags);
+        let file = open(MemfdFlags::EXEC).or_else(|_| open(MemfdFlags::empty()))?;
+        ftruncate(&file, LENGTH as u64)?;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: makes a new mapping, at an address that the kernel chooses.
-        let begin =
-            unsafe { libc::mmap(std::ptr::null_mut(), LENGTH, access, libc::MAP_SHARED, fd, 0) };
-        if begin == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let begin = unsafe { mmap(std::ptr::null_mut(), LENGTH, access, flags, &file, 0) }?;
         let begin = begin.cast::<u8>();
         let code = code();
         assert!(code.len() <= DATA);
@@ -84,7 +71,7 @@ impl SharedPage {
 impl Drop for SharedPage {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and no reference to it remains.
-        unsafe { libc::munmap(self.begin.cast(), LENGTH) };
+        let _ = unsafe { munmap(self.begin.cast(), LENGTH) };
     }
 }
 

@@ -8,6 +8,7 @@
 use libc::c_int;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, RelocationTarget};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
@@ -103,11 +104,10 @@ impl<T> Programs<T> {
             let program = u64::from(program.as_raw_fd().cast_unsigned());
             attached.push(bpf(RAW_TRACEPOINT_OPEN, &Open { name: name.as_ptr() as u64, program })?);
         }
-        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, map.as_raw_fd());
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: makes a new mapping, at an address that the kernel chooses, which keeps the map.
-        let entry = unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, fd, 0) };
-        let entry = NonNull::new(entry).filter(|_| entry != libc::MAP_FAILED)?.cast();
-        Some(Programs { entry, _attached: attached })
+        let entry = unsafe { mmap(null_mut(), length, access, flags, map, 0) }.ok()?;
+        Some(Programs { entry: NonNull::new(entry)?.cast(), _attached: attached })
     }
 
     pub(super) fn entry(&self) -> &T {
@@ -119,6 +119,6 @@ impl<T> Programs<T> {
 impl<T> Drop for Programs<T> {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and no reference to it remains.
-        unsafe { libc::munmap(self.entry.as_ptr().cast(), size_of::<T>()) };
+        let _ = unsafe { munmap(self.entry.as_ptr().cast(), size_of::<T>()) };
     }
 }

@@ -4,29 +4,23 @@
 
 use super::memory;
 use libc::{c_int, pid_t};
-use std::ffi::CString;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx};
+use rustix::io::{Errno, Result};
+use rustix::net::sockopt::set_tcp_nodelay;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Copies a descriptor of another process into this process: pidfd_open(2), since Linux 5.3, and
 /// pidfd_getfd(2), since Linux 5.6.
-pub(crate) fn copy(process: pid_t, fd: u64) -> Option<OwnedFd> {
-    // SAFETY: takes numbers, and returns a new descriptor.
-    copy_of(&unsafe { owned(libc::syscall(libc::SYS_pidfd_open, process, 0)) }?, fd)
+pub(crate) fn copy(process: pid_t, fd: u64) -> Result<OwnedFd> {
+    let pidfd = open(process, PidfdFlags::empty())?;
+    pidfd_getfd(pidfd, fd as c_int, PidfdGetfdFlags::empty())
 }
 
-fn copy_of(pidfd: &OwnedFd, fd: u64) -> Option<OwnedFd> {
-    // SAFETY: takes numbers, and returns a new descriptor.
-    unsafe { owned(libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0)) }
-}
-
-/// # Safety
-///
-/// The number must be a new descriptor, or negative.
-unsafe fn owned(fd: libc::c_long) -> Option<OwnedFd> {
-    // SAFETY: the caller's condition.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as c_int) })
+fn open(tid: pid_t, flags: PidfdFlags) -> Result<OwnedFd> {
+    pidfd_open(Pid::from_raw(tid).ok_or(Errno::SRCH)?, flags)
 }
 
 /// Returns whether a descriptor of another process and one of this process share an open file:
@@ -55,13 +49,9 @@ pub(crate) fn clear_timer(fd: &OwnedFd) {
 }
 
 fn set_timer(fd: &OwnedFd, nanos: i64) {
-    let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let value = libc::timespec { tv_sec: 0, tv_nsec: nanos };
-    let setting = libc::itimerspec { it_interval: zero, it_value: value };
-    // SAFETY: the kernel reads one structure.
-    unsafe {
-        libc::timerfd_settime(fd.as_raw_fd(), 0, &raw const setting, std::ptr::null_mut());
-    }
+    let it_value = Timespec { tv_sec: 0, tv_nsec: nanos };
+    let setting = Itimerspec { it_interval: Timespec::default(), it_value };
+    let _ = timerfd_settime(fd, TimerfdTimerFlags::empty(), &setting);
 }
 
 /// Makes a timer expire `times` more times (`TFD_IOC_SET_TICKS`, since Linux 3.17). On a kernel
@@ -81,11 +71,8 @@ pub(crate) fn expire_timer(fd: &OwnedFd, times: u64) {
 /// Sets TCP_NODELAY for a socket of a process. Otherwise data can wait 40 ms of real time for an
 /// acknowledgement that the receiver delays, while every thread sleeps.
 pub(crate) fn send_at_once(process: pid_t, fd: u64) {
-    let Some(socket) = copy(process, fd) else { return };
-    let (level, option, on): (_, _, c_int) = (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
-    let on = &raw const on;
-    // SAFETY: the kernel reads one integer, and refuses the option for other sockets.
-    unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, on.cast(), 4) };
+    // The kernel refuses the option for other sockets.
+    let _ = copy(process, fd).and_then(|socket| set_tcp_nodelay(socket, true));
 }
 
 /// Returns how many descriptors the table of a process has room for.
@@ -96,39 +83,29 @@ pub(crate) fn table_size(process: pid_t) -> u64 {
 }
 
 /// What a file is, and on which device. Unlike stat(2), this asks no file system that is a program.
-fn status(fd: c_int, path: &std::ffi::CStr, flags: c_int) -> Option<libc::statx> {
-    let flags = flags | libc::AT_STATX_DONT_SYNC;
-    // SAFETY: any bytes are a valid structure, which the kernel fills in.
-    let mut file: libc::statx = unsafe { std::mem::zeroed() };
-    let to = &raw mut file;
-    // SAFETY: as above; the path lives until the call returns.
-    let done = unsafe { libc::statx(fd, path.as_ptr(), flags, libc::STATX_BASIC_STATS, to) } == 0;
-    done.then_some(file)
-}
-
-pub(crate) fn status_of(process: pid_t, fd: u64) -> Option<libc::statx> {
-    let path = CString::new(format!("/proc/{process}/fd/{}", fd as c_int)).unwrap_or_default();
-    status(libc::AT_FDCWD, &path, 0)
+pub(crate) fn status_of(process: pid_t, fd: u64) -> Option<Statx> {
+    let path = format!("/proc/{process}/fd/{}", fd as c_int);
+    statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()
 }
 
 /// Device and number of a file.
 pub(crate) type FileId = (u32, u32, u64);
 
-pub(crate) fn id(file: &libc::statx) -> FileId {
+pub(crate) fn id(file: &Statx) -> FileId {
     (file.stx_dev_major, file.stx_dev_minor, file.stx_ino)
 }
 
-fn format(file: &libc::statx) -> u32 {
+fn format(file: &Statx) -> u32 {
     u32::from(file.stx_mode) & libc::S_IFMT
 }
 
-pub(crate) fn is_terminal(file: &libc::statx) -> bool {
+pub(crate) fn is_terminal(file: &Statx) -> bool {
     format(file) == libc::S_IFCHR && matches!(file.stx_rdev_major, 4 | 5 | 136..=143)
 }
 
 /// Returns whether a thread that waits for a file waits for an event: it is a pipe, socket,
 /// terminal, eventfd or the like.
-pub(crate) fn is_event(file: &libc::statx) -> bool {
+pub(crate) fn is_event(file: &Statx) -> bool {
     const FUSE: (u32, u32) = (10, 229);
     match format(file) {
         libc::S_IFIFO | libc::S_IFSOCK | 0 => true,
@@ -139,21 +116,20 @@ pub(crate) fn is_event(file: &libc::statx) -> bool {
 
 /// Returns whether a descriptor of a process has one of these events of poll(2).
 pub(crate) fn is_ready(process: pid_t, fd: u64, events: libc::c_short) -> bool {
-    copy(process, fd).is_some_and(|file| polled(&[file.as_raw_fd()], events) > 0)
+    copy(process, fd).is_ok_and(|file| polled(&[file.as_raw_fd()], events) > 0)
 }
 
 /// Returns whether a descriptor of a thread has none of the events of a poll(2). Opens `pidfd`,
 /// that of the thread, when first needed (`PIDFD_THREAD`, since Linux 6.9; before, of first
 /// threads).
 pub(crate) fn is_quiet(tid: pid_t, pidfd: &mut Option<OwnedFd>, of: &libc::pollfd) -> bool {
-    const PIDFD_THREAD: c_int = libc::O_EXCL;
+    const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
     if pidfd.is_none() {
-        // SAFETY: takes numbers, and returns a new descriptor.
-        let open = |flags: c_int| unsafe { owned(libc::syscall(libc::SYS_pidfd_open, tid, flags)) };
-        *pidfd = open(PIDFD_THREAD).or_else(|| open(0));
+        *pidfd = open(tid, PIDFD_THREAD).or_else(|_| open(tid, PidfdFlags::empty())).ok();
     }
-    let file = pidfd.as_ref().and_then(|pidfd| copy_of(pidfd, of.fd as u64));
-    file.is_some_and(|file| polled(&[file.as_raw_fd()], of.events) == 0)
+    let Some(pidfd) = pidfd else { return false };
+    let file = pidfd_getfd(pidfd, of.fd, PidfdGetfdFlags::empty());
+    file.is_ok_and(|file| polled(&[file.as_raw_fd()], of.events) == 0)
 }
 
 /// Returns how many descriptors of this process have one of these events of poll(2), or an error.
@@ -196,7 +172,7 @@ fn option(fd: c_int, name: c_int) -> Option<c_int> {
 /// Returns the type of a process's socket, and of a Unix socket the process that listens at its
 /// other end (otherwise 0).
 pub(crate) fn peer(process: pid_t, fd: u64) -> Option<(c_int, pid_t)> {
-    let socket = copy(process, fd)?;
+    let socket = copy(process, fd).ok()?;
     let option = |name| option(socket.as_raw_fd(), name);
     Some((option(libc::SO_TYPE)?, option(libc::SO_PEERCRED)?))
 }
@@ -211,7 +187,6 @@ pub(crate) fn has_terminal(process: pid_t) -> bool {
 /// `from`. Asks only the kernel's cache (`RESOLVE_CACHED`, since Linux 5.12), because a file system
 /// that is a program of the tree cannot answer the tracer.
 pub(crate) fn is_named_pipe(tid: pid_t, from: u64, at: u64) -> bool {
-    const RESOLVE_CACHED: u64 = 0x20;
     let mut path = vec![0; libc::PATH_MAX as usize];
     // The path is perhaps the last of its memory, so read up to the end of its page first.
     let first = 4096 - (at % 4096) as usize;
@@ -228,18 +203,12 @@ pub(crate) fn is_named_pipe(tid: pid_t, from: u64, at: u64) -> bool {
         (_, fd) => format!("fd/{fd}"),
     };
     let path_of = format!("/proc/{tid}/{from}");
-    let folder = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path_of);
-    let Ok(folder) = folder else { return false };
-    // SAFETY: a zeroed structure is valid.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    let in_root = if from == "root" { libc::RESOLVE_IN_ROOT } else { 0 };
-    (how.flags, how.resolve) = (libc::O_PATH as u64, RESOLVE_CACHED | in_root);
-    let (name, size) = (path.as_ptr(), size_of::<libc::open_how>());
-    // SAFETY: the path and the structure live until the call returns a new descriptor.
-    let file = unsafe {
-        owned(libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), name, &raw const how, size))
-    };
-    let file = file.and_then(|file| status(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH));
+    let mut how = ResolveFlags::CACHED;
+    how.set(ResolveFlags::IN_ROOT, from == "root");
+    let file = rustix::fs::open(path_of, OFlags::PATH, Mode::empty())
+        .and_then(|folder| openat2(folder, path, OFlags::PATH, Mode::empty(), how));
+    let file =
+        file.ok().and_then(|file| status_of(std::process::id() as pid_t, file.as_raw_fd() as u64));
     file.is_some_and(|file| format(&file) == libc::S_IFIFO)
 }
 

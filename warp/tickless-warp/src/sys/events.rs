@@ -7,6 +7,7 @@
 
 use super::notices::Listener;
 use libc::{c_int, pid_t};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -58,13 +59,17 @@ pub(crate) fn next() -> Option<(pid_t, Event)> {
 /// Takes a SIGCHLD that is pending. Returns whether one was.
 fn take_pending() -> bool {
     let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut set = std::mem::MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
-        libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const none) > 0
-    }
+    // SAFETY: the kernel reads the set and the time.
+    unsafe { libc::sigtimedwait(&sigchld(), null_mut(), &raw const none) > 0 }
+}
+
+/// Returns the set of the signal SIGCHLD.
+fn sigchld() -> libc::sigset_t {
+    // SAFETY: a zeroed set is valid, and empty.
+    let mut set = unsafe { std::mem::zeroed() };
+    // SAFETY: the call adds to a set.
+    unsafe { libc::sigaddset(&raw mut set, libc::SIGCHLD) };
+    set
 }
 
 /// Waits for the next event of one thread.
@@ -155,17 +160,12 @@ impl Handling {
             FORWARDED.into_iter().map(|signal| replace(signal, forward)).collect();
         let note = note as extern "C" fn(_, _, _) as usize;
         before.push(replace(libc::SIGCHLD, note));
-        let mut set = std::mem::MaybeUninit::uninit();
-        let mut mask = std::mem::MaybeUninit::uninit();
-        // SAFETY: the calls fill in both sets.
-        let (mask, waiting) = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
-            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), mask.as_mut_ptr());
-            let mut waiting = mask.assume_init();
-            libc::sigdelset(&raw mut waiting, libc::SIGCHLD);
-            (mask.assume_init(), waiting)
-        };
+        let mut mask = sigchld();
+        // SAFETY: the call reads one set, and fills in the other.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &sigchld(), &raw mut mask) };
+        let mut waiting = mask;
+        // SAFETY: the call removes from a set.
+        unsafe { libc::sigdelset(&raw mut waiting, libc::SIGCHLD) };
         Handling { before, mask, waiting }
     }
 
@@ -220,12 +220,6 @@ pub(crate) fn queue_timer_signal(tgid: pid_t, tid: Option<pid_t>, signal: c_int,
     };
 }
 
-/// Makes this thread's own timeouts exact to 1 us; otherwise the kernel adds up to 50 us.
-pub(crate) fn precise_timeouts() {
-    // SAFETY: takes numbers only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000) };
-}
-
 /// Reads the time-stamp counter, after all earlier loads.
 pub(crate) fn counter() -> u64 {
     // SAFETY: every x86-64 CPU has both instructions.
@@ -252,12 +246,6 @@ pub(crate) fn has_clock(id: libc::clockid_t) -> bool {
 
 /// Raises this process's limit of open files to the maximum: it keeps some open for each thread.
 pub(crate) fn raise_file_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel reads and writes one structure.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

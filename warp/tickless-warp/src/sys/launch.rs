@@ -6,6 +6,7 @@ use crate::filter::Op;
 use crate::sys::notices::Listener;
 use crate::sys::{descriptors, events, ptrace};
 use libc::{c_char, c_int, pid_t};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::{CString, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -72,8 +73,8 @@ pub(crate) fn launch(
                 return Err(WarpError::NoSeccomp { error: io::Error::from_raw_os_error(error) });
             }
         };
-        let copy = |fd| descriptors::copy(pid, fd).ok_or_else(io::Error::last_os_error);
-        let fd = fd.map(copy).transpose().map_err(failed)?;
+        let fd = fd.map(|fd| descriptors::copy(pid, fd)).transpose();
+        let fd = fd.map_err(|error| failed(error.into()))?;
         go.write_all(&[1]).map_err(failed)?;
         Ok(fd.map(Listener::new))
     };
@@ -163,11 +164,10 @@ fn install(filter: &[Op], flags: c_int) -> c_int {
 
 /// Ends this process by the signal that ended the program. Returns if the signal does not end it.
 pub fn end_by(signal: c_int) {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: these calls take numbers, and the address of a local.
+    // Write no core, because the program has left its own, if any.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    // SAFETY: these calls take numbers.
     unsafe {
-        // Write no core, because the program has left its own, if any.
-        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }

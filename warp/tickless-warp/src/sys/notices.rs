@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "ioctl(2) on the descriptor of a filter")]
 
 use super::ptrace::Registers;
+use crate::thread::Call;
 use libc::{c_long, pid_t};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -12,26 +13,23 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 pub(crate) struct Notice {
     id: u64,
     pub(crate) tid: pid_t,
-    pub(crate) number: c_long,
-    /// The address of the instruction after the call.
-    pub(crate) ip: u64,
-    pub(crate) args: [u64; 6],
+    pub(crate) call: Call,
 }
 
 impl Notice {
     /// Returns a notice that the kernel has not sent.
     #[cfg(test)]
     pub(crate) fn of_nothing(tid: pid_t) -> Notice {
-        Notice { id: 0, tid, number: 0, ip: 0, args: [0; 6] }
+        Notice { id: 0, tid, call: (0, 0, [0; 6]) }
     }
 
     /// Returns the thread's registers, as far as the notice has them; the others are zero.
     pub(crate) fn registers(&self) -> Registers {
-        let [rdi, rsi, rdx, r10, r8, r9] = self.args;
-        let orig_rax = self.number.cast_unsigned();
+        let (number, rip, [rdi, rsi, rdx, r10, r8, r9]) = self.call;
+        let orig_rax = number.cast_unsigned();
         // SAFETY: any bytes are valid registers.
         let none: Registers = unsafe { std::mem::zeroed() };
-        Registers { rip: self.ip, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..none }
+        Registers { rip, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..none }
     }
 }
 
@@ -75,13 +73,9 @@ impl Listener {
         let to = &raw mut found;
         // SAFETY: the request fills in the structure.
         let done = unsafe { libc::ioctl(self.fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, to) } == 0;
-        done.then_some(Notice {
-            id: found.id,
-            tid: found.pid.cast_signed(),
-            number: c_long::from(found.data.nr),
-            ip: found.data.instruction_pointer,
-            args: found.data.args,
-        })
+        let data = found.data;
+        let call = (c_long::from(data.nr), data.instruction_pointer, data.args);
+        done.then_some(Notice { id: found.id, tid: found.pid.cast_signed(), call })
     }
 
     /// Answers a notice. Returns whether the thread has got the answer; otherwise a signal has

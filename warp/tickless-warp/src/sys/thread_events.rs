@@ -5,6 +5,7 @@
 use super::bpf::Programs;
 use super::events::clock;
 use libc::pid_t;
+use rustix::thread::{Timespec, gettid, nanosleep};
 use std::fs;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -52,8 +53,7 @@ impl ThreadEvents {
         }
         // SAFETY: `Entry` has the layout of the map's entry.
         let events = ThreadEvents(unsafe { Programs::attach(OBJECT) }?);
-        // SAFETY: takes and returns numbers only.
-        let own = unsafe { libc::gettid() };
+        let own = gettid().as_raw_pid();
         events.0.entry().tracer.store(u64::from(own.cast_unsigned()), Ordering::Release);
         events.sleep_is_seen(own)?;
         events.0.entry().thread_at.store(events.thread_at(own)?, Ordering::Release);
@@ -74,10 +74,8 @@ impl ThreadEvents {
     /// Sleeps. `None` if the program has not stored the end of the sleep.
     fn sleep_is_seen(&self, own: pid_t) -> Option<()> {
         const SLEEP: Duration = Duration::from_micros(20);
-        let time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP.subsec_nanos().into() };
         let before = clock(libc::CLOCK_MONOTONIC);
-        // SAFETY: the kernel reads one structure.
-        unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+        let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: SLEEP.subsec_nanos().into() });
         let after = clock(libc::CLOCK_MONOTONIC);
         let expected = before + SLEEP.as_nanos() as u64..=after;
         self.expiry(own).filter(|expiry| expected.contains(expiry)).map(|_| ())
@@ -131,8 +129,7 @@ mod tests {
     fn wakeups_and_the_end_of_a_sleep_are_seen() {
         let Some(events) = ThreadEvents::start() else {
             const SYS_ADMIN: u32 = 21;
-            // SAFETY: takes and returns numbers only.
-            let rights = signal_mask(unsafe { libc::gettid() }, "CapEff:");
+            let rights = signal_mask(gettid().as_raw_pid(), "CapEff:");
             let may_load = is_outermost() && rights.is_some_and(|of| of >> SYS_ADMIN & 1 != 0);
             assert!(!may_load, "the kernel refuses the programs, or its structures differ");
             eprintln!("skipped: no right to load eBPF programs, or not the outermost namespace");
@@ -142,8 +139,7 @@ mod tests {
         let (send, receive) = mpsc::channel();
         let before = clock(libc::CLOCK_MONOTONIC);
         let sleeper = thread::spawn(move || {
-            // SAFETY: takes and returns numbers only.
-            send.send(unsafe { libc::gettid() }).unwrap();
+            send.send(gettid().as_raw_pid()).unwrap();
             thread::park_timeout(Duration::from_nanos(minute));
         });
         let tid = receive.recv().unwrap();
