@@ -1,6 +1,8 @@
 //! Every call that waits for a time, and every clock.
 
-use crate::harness::{Place, in_child, inside, inside_each, spec, takes, wait_alone};
+use crate::harness::{
+    Place, in_child, inside, inside_each, now, now_by_call, spec, takes, wait_alone,
+};
 use libc::{c_int, c_long, timespec};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -9,12 +11,6 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-
-fn now(clock: c_int) -> timespec {
-    let mut now = spec(0);
-    assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut now) }, 0);
-    now
-}
 
 /// A time of a clock, so many seconds from now.
 fn at(clock: c_int, seconds: i64) -> timespec {
@@ -403,18 +399,12 @@ fn a_wait_of_no_time_moves_a_frozen_clock() {
 #[test]
 fn clocks_agree_by_vdso_and_system_call() {
     inside_each(&[Place::Plain, Place::Frozen], || {
-        let by_call = |clock: c_int| {
-            let mut now = spec(0);
-            let to = &raw mut now;
-            assert_eq!(unsafe { libc::syscall(libc::SYS_clock_gettime, clock, to) }, 0);
-            now
-        };
         let latest = [0, 1, 4, 5, 6, 7, 11].map(|clock: c_int| (clock, AtomicI64::new(0)));
         // No reading, of either kind, is before one that any thread has made.
         let read_all = |thread| {
             for round in 0..200 {
                 for (clock, latest) in &latest {
-                    for read in [now as fn(c_int) -> timespec, by_call, now] {
+                    for read in [now as fn(c_int) -> timespec, now_by_call, now] {
                         let before = latest.load(Ordering::SeqCst);
                         let now = read(*clock);
                         let now = now.tv_sec * 1_000_000_000 + now.tv_nsec;

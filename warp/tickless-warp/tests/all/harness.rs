@@ -1,14 +1,14 @@
 //! Runs a program under the example `warp`, with a timeout that ends the whole tree.
 
-use std::ffi::OsStr;
+use libc::{c_int, timespec};
 use std::fs;
-use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::{Instant, SystemTime};
 
-/// No test takes this long, also on a busy machine.
-const LIMIT: Duration = Duration::from_secs(100);
+/// No test takes so many seconds, also on a busy machine.
+const LIMIT: &str = "100";
 
 pub(crate) struct Done {
     pub(crate) status: ExitStatus,
@@ -27,13 +27,13 @@ impl Done {
 
 /// The program that runs others in virtual time. Cargo builds it only with all tests of the crate,
 /// so with `--test all` it may be older than the code; the test must not pass or fail by that.
-pub(crate) fn warp_program() -> PathBuf {
+pub(crate) fn warp_program() -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/warp");
     let built = program.metadata().and_then(|of| of.modified()).ok();
     let sources = newest(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     assert!(built >= Some(sources), "run all tests of this crate, which builds the example");
-    program
+    program.to_str().unwrap().to_string()
 }
 
 /// When a file of a folder was last changed.
@@ -45,40 +45,18 @@ fn newest(folder: &Path) -> SystemTime {
     fs::read_dir(folder).unwrap().map(|file| changed(file.unwrap().path())).max().unwrap()
 }
 
-/// Runs `warp` with these words. Its end by [`LIMIT`] ends the tree too.
-pub(crate) fn warp<S: AsRef<OsStr>>(words: &[S]) -> Done {
-    run(&mut Command::new(warp_program()), words)
+/// Runs `warp` with these words.
+pub(crate) fn warp(words: &[&str]) -> Done {
+    run(&[&[&*warp_program()], words].concat())
 }
 
-pub(crate) fn run<S: AsRef<OsStr>>(command: &mut Command, words: &[S]) -> Done {
-    command
-        .env(AGAIN, "")
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut streams: [Box<dyn Read + Send>; 2] =
-        [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
-    let start = Instant::now();
-    let texts = std::thread::spawn(move || {
-        let [out, err] = &mut streams;
-        let mut texts = [String::new(), String::new()];
-        out.read_to_string(&mut texts[0]).unwrap();
-        err.read_to_string(&mut texts[1]).unwrap();
-        texts
-    });
-    while child.try_wait().unwrap().is_none() {
-        if start.elapsed() > LIMIT {
-            child.kill().unwrap();
-            let [out, err] = texts.join().unwrap();
-            let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-            panic!("{words:?} hangs\n{out}\n{err}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let status = child.wait().unwrap();
-    let [out, err] = texts.join().unwrap();
+/// Runs a command, and ends it after [`LIMIT`], which ends the tree too.
+pub(crate) fn run(words: &[&str]) -> Done {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", LIMIT]).args(words).env(AGAIN, "").stdin(Stdio::null());
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let [out, err] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_ne!(status.signal(), Some(libc::SIGKILL), "{words:?} hangs\n{out}\n{err}");
     Done { status, out, err }
 }
 
@@ -134,10 +112,12 @@ pub(crate) fn inside_each(places: &[Place], body: impl FnOnce()) -> Vec<Done> {
         if before.contains(&&NAMESPACE[..]) && !is_root {
             continue;
         }
-        let mut command = Command::new("env");
-        command.args(before.concat()).arg(warp_program());
-        command.args((*place == Place::Frozen).then_some("--freeze"));
-        let new = run(&mut command, &test);
+        let program = warp_program();
+        let mut words = before.concat();
+        words.push(&program);
+        words.extend((*place == Place::Frozen).then_some("--freeze"));
+        words.extend(test.iter().map(String::as_str));
+        let new = run(&words);
         assert!(new.status.success(), "{}\n{}", new.out, new.err);
         assert!(new.out.contains("1 passed"), "{}", new.out);
         done.push(new);
@@ -170,8 +150,23 @@ pub(crate) fn wait_alone() {
     (0..40).for_each(|_| unsafe { assert_eq!(libc::poll(std::ptr::null_mut(), 0, 1), 0) });
 }
 
-pub(crate) fn spec(seconds: i64) -> libc::timespec {
-    libc::timespec { tv_sec: seconds, tv_nsec: 0 }
+pub(crate) fn spec(seconds: i64) -> timespec {
+    timespec { tv_sec: seconds, tv_nsec: 0 }
+}
+
+/// Reads a clock by a function of the vDSO.
+pub(crate) fn now(clock: c_int) -> timespec {
+    let mut now = spec(0);
+    assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut now) }, 0);
+    now
+}
+
+/// Reads a clock by a system call.
+pub(crate) fn now_by_call(clock: c_int) -> timespec {
+    let mut now = spec(0);
+    let result = unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut now) };
+    assert_eq!(result, 0);
+    now
 }
 
 /// Runs a test in a process with one thread, which gets all signals of the process.

@@ -3,9 +3,8 @@
 
 #![allow(clippy::print_stdout, reason = "the programs print what is compared")]
 
-use crate::harness::{Done, in_child, run, spec, this_test, warp};
+use crate::harness::{Done, in_child, now, now_by_call, run, spec, this_test, warp};
 use libc::{c_int, c_long, itimerspec, timespec};
-use std::process::Command;
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ fn is_as_native(before: &[&str], body: impl FnOnce()) {
         let lines = done.out.lines().filter(|line| line.contains("= "));
         lines.map(str::to_string).collect::<Vec<_>>()
     };
-    let native = shown(&run(&mut Command::new("env"), &words));
+    let native = shown(&run(&words));
     let done = warp(&words);
     assert!(!native.is_empty() && done.status.success(), "{}", done.err);
     assert_eq!(native, shown(&done));
@@ -191,21 +190,6 @@ fn overruns_are_counted_when_the_signal_is_taken() {
     });
 }
 
-/// Reads a clock by a system call.
-fn by_call(clock: c_int) -> i64 {
-    let mut now = spec(0);
-    let result = unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut now) };
-    assert_eq!(result, 0);
-    now.tv_sec
-}
-
-/// Reads a clock by a function of the vDSO.
-fn by_function(clock: c_int) -> i64 {
-    let mut now = spec(0);
-    assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut now) }, 0);
-    now.tv_sec
-}
-
 #[test]
 fn a_time_namespace_in_the_tree_has_its_own_clocks() {
     if unsafe { libc::geteuid() } != 0 {
@@ -216,20 +200,20 @@ fn a_time_namespace_in_the_tree_has_its_own_clocks() {
     is_as_native(&unshare, || {
         let shows = |what: &str| {
             for (clock, ahead) in [(1, 100), (4, 100), (6, 100), (7, 200)] {
-                for read in [by_call, by_function] {
-                    show(&format!("{what}: clock {clock}"), read(clock) / 86_400 / ahead);
+                for read in [now_by_call, now] {
+                    show(&format!("{what}: clock {clock}"), read(clock).tv_sec / 86_400 / ahead);
                 }
             }
         };
         shows("the first process");
         for clock in [1, 7] {
-            let before = by_call(clock);
+            let before = now(clock).tv_sec;
             let until = spec(before + 2);
             let sleep = unsafe {
                 libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &raw const until, null_mut())
             };
             show("an absolute sleep", sleep.into());
-            show("its seconds", by_call(clock) - before);
+            show("its seconds", now(clock).tv_sec - before);
             let fd = unsafe { libc::timerfd_create(clock, 0) };
             let until = spec(before + 4);
             let new = itimerspec { it_interval: spec(0), it_value: until };
@@ -240,7 +224,7 @@ fn a_time_namespace_in_the_tree_has_its_own_clocks() {
             );
             let mut count = 0_u64;
             show("read", unsafe { libc::read(fd, (&raw mut count).cast(), 8) } as c_long);
-            show("its seconds", by_call(clock) - before);
+            show("its seconds", now(clock).tv_sec - before);
         }
         shows("after that");
         in_child(|| {
@@ -249,8 +233,8 @@ fn a_time_namespace_in_the_tree_has_its_own_clocks() {
             let offsets = "monotonic 25920000 0\nboottime 51840000 0";
             std::fs::write("/proc/self/timens_offsets", offsets).unwrap();
             in_child(|| {
-                let now = [by_call(1), by_function(1), by_call(7), by_function(7)];
-                println!("a fork's days = {:?}", now.map(|now| now / 8_640_000));
+                let now = [now_by_call(1), now(1), now_by_call(7), now(7)];
+                println!("a fork's days = {:?}", now.map(|now| now.tv_sec / 8_640_000));
             });
         });
     });
