@@ -22,9 +22,8 @@ impl Engine<'_> {
             Finish::Wait(wait, end) => self.finish_wait(tid, wait, end),
             Finish::Untraced(wait, woken) => self.finish_untraced(tid, wait, woken),
         }
-        match then {
-            Then::Nothing | Then::Listen => {}
-            _ => self.last = tid,
+        if !matches!(then, Then::Nothing | Then::Listen) {
+            self.last = tid;
         }
         match then {
             Then::Nothing => {}

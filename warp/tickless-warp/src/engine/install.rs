@@ -27,8 +27,8 @@ impl Engine<'_> {
         }
         let Some(vdso) = vdso::address(tid) else { return true };
         let Some(functions) = &self.functions else { return true };
-        let call = functions.call();
-        if !ptrace::poke(tid, vdso + call.offset, &call.bytes) {
+        let (offset, bytes) = functions.call();
+        if !ptrace::poke(tid, vdso + offset, &bytes) {
             return true;
         }
         if self.options.is_counter_virtual() {
@@ -46,8 +46,8 @@ impl Engine<'_> {
     /// Makes the vDSO's functions jump to the clock page or, without one, make system calls.
     pub(crate) fn patch(&self, tid: pid_t, page: Option<u64>) {
         let (Some(vdso), Some(functions)) = (vdso::address(tid), &self.functions) else { return };
-        for patch in functions.patches(page) {
-            ptrace::poke(tid, vdso + patch.offset, &patch.bytes);
+        for (offset, bytes) in functions.patches(page) {
+            ptrace::poke(tid, vdso + offset, &bytes);
         }
     }
 
@@ -75,11 +75,11 @@ impl Engine<'_> {
     /// Restores the thread's registers. Returns the result if the call succeeds.
     pub(crate) fn call(&mut self, tid: pid_t, number: c_long, args: [u64; 6]) -> Option<u64> {
         const ALL_BUT_SIGTRAP: u64 = !(1 << (libc::SIGTRAP - 1));
-        let call = self.functions.as_ref()?.call();
+        let (offset, _) = self.functions.as_ref()?.call();
         let before = ptrace::registers(tid)?;
         let mask = ptrace::swap_signal_mask(tid, ALL_BUT_SIGTRAP)?;
         let mut registers = before;
-        registers.rip = vdso::address(tid)? + call.offset;
+        registers.rip = vdso::address(tid)? + offset;
         // If the thread is stopped before a system call of its own, this skips that call.
         registers.orig_rax = u64::MAX;
         registers.r15 = number.cast_unsigned();

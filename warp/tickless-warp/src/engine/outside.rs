@@ -102,10 +102,7 @@ impl Engine<'_> {
     }
 
     pub(crate) fn note_outside(&mut self, tid: pid_t, what: &'static str) {
-        if !self.has_noted_outside {
-            self.has_noted_outside = true;
-            self.note(Note::Outside(self.tree.name_of(tid), what));
-        }
+        self.note_once(Note::Outside(self.tree.name_of(tid), what));
     }
 
     /// Returns whether the other end of a socket belongs to no process of the tree.

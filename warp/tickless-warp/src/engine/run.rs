@@ -23,7 +23,7 @@ use crate::thread::{Call, InCall, Last, Signals, State};
 use crate::tree::Tree;
 use libc::pid_t;
 use rustix::thread::set_current_timer_slack;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
@@ -101,8 +101,7 @@ pub fn run(
         ways,
         has_terminals: false,
         has_filters: events::signal_mask(std::process::id() as pid_t, "Seccomp:") != Some(0),
-        has_noted_outside: false,
-        has_noted_tracer: false,
+        noted: HashSet::new(),
         log: options.reports.then(Log::default),
         jumped: None,
     };
@@ -147,7 +146,6 @@ struct Rounds {
     /// Jumps until the last check, and checks since the clock has not jumped often between two.
     jumps: u64,
     jumping: u32,
-    has_noted: [bool; 3],
 }
 
 impl Engine<'_> {
@@ -386,24 +384,18 @@ impl Engine<'_> {
         rounds.jumping = if is_jumping { rounds.jumping + 1 } else { 0 };
         rounds.jumps = self.clock.jumps;
         let process = self.tree.name_of(self.last);
-        if rounds.jumping >= PATIENCE && !rounds.has_noted[2] && !self.options.is_counter_virtual()
-        {
-            rounds.has_noted[2] = true;
-            if reads_counter(process.pid) {
-                self.note(Note::Counter(process.clone()));
-            }
+        let jumps_long = rounds.jumping == PATIENCE && !self.options.is_counter_virtual();
+        if jumps_long && reads_counter(process.pid) {
+            self.note_once(Note::Counter(process.clone()));
         }
-        let has_deadline = self.deadlines.next().is_some();
-        if rounds.asleep >= PATIENCE && !has_deadline && !rounds.has_noted[0] {
-            rounds.has_noted[0] = true;
-            self.note(Note::NoDeadline(process));
-        } else if rounds.awake >= PATIENCE && !rounds.has_noted[1] {
-            rounds.has_noted[1] = true;
-            match found {
-                Census::Awaits(_, call) => self.note(Note::Awaits(process, call)),
-                Census::AwaitsOutside(tid, what) => self.note_outside(tid, what),
-                _ => self.note(Note::Computes(process, self.options.pace)),
-            }
+        if rounds.asleep >= PATIENCE && self.deadlines.next().is_none() {
+            self.note_once(Note::NoDeadline(process));
+        } else if rounds.awake >= PATIENCE {
+            self.note_once(match found {
+                Census::Awaits(_, call) => Note::Awaits(process, call),
+                Census::AwaitsOutside(tid, what) => Note::Outside(self.tree.name_of(tid), what),
+                _ => Note::Computes(process, self.options.pace),
+            });
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::sys::notices::Listener;
 use crate::sys::thread_events::ThreadEvents;
 use crate::tree::Tree;
 use libc::pid_t;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
 
 /// What comes due.
@@ -67,8 +68,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) has_terminals: bool,
     /// Whether a program of the tree, or what has started the tracer, has a filter of seccomp(2).
     pub(crate) has_filters: bool,
-    pub(crate) has_noted_outside: bool,
-    pub(crate) has_noted_tracer: bool,
+    /// The kinds of notes that are given once, and have been.
+    pub(crate) noted: HashSet<Discriminant<Note>>,
     /// The log from which the report is made; `None` if the caller wants no report.
     pub(crate) log: Option<Log>,
     /// By how much the clock has just jumped, to the next deadline; for the log, if there is one.
@@ -78,6 +79,13 @@ pub(crate) struct Engine<'a> {
 impl Engine<'_> {
     pub(crate) fn note(&mut self, note: Note) {
         (self.notes)(note);
+    }
+
+    /// Gives a note, unless one of its kind was given so before.
+    pub(crate) fn note_once(&mut self, note: Note) {
+        if self.noted.insert(discriminant(&note)) {
+            self.note(note);
+        }
     }
 }
 

@@ -91,10 +91,7 @@ impl Engine<'_> {
             | libc::SYS_timer_create
             | libc::SYS_setitimer => self.tree.signals_of_kernel = Signals::UnderWay,
             libc::SYS_seccomp | libc::SYS_prctl => self.has_filters = true,
-            libc::SYS_ptrace if !self.has_noted_tracer => {
-                self.has_noted_tracer = true;
-                self.note(Note::Tracer(self.tree.name_of(tid)));
-            }
+            libc::SYS_ptrace => self.note_once(Note::Tracer(self.tree.name_of(tid))),
             libc::SYS_io_setup => {
                 self.note(Note::Refused(self.tree.name_of(tid), "requests of io_submit"));
                 return self.answer(tid, registers, -i64::from(libc::ENOSYS));

@@ -2,7 +2,10 @@
 //! clock page, the function's system call.
 
 use super::code::functions;
-use super::vdso::Vdso;
+use super::vdso::image;
+use object::Endianness;
+use object::read::elf::ElfFile64;
+use object::read::{Object, ObjectSymbol};
 
 /// The length of a patch of a function.
 const LENGTH: usize = 12;
@@ -14,11 +17,7 @@ const CALL_AT: u64 = 16;
 const CALL: [u8; 6] = [0x4c, 0x89, 0xf8, 0x0f, 0x05, 0xcc];
 
 /// Bytes to write at an offset of the vDSO.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Patch<const N: usize> {
-    pub(crate) offset: u64,
-    pub(crate) bytes: [u8; N],
-}
+pub(crate) type Patch<const N: usize> = (u64, [u8; N]);
 
 /// The offsets of the functions of the vDSO that read clocks.
 pub(crate) struct Functions {
@@ -28,8 +27,12 @@ pub(crate) struct Functions {
 
 impl Functions {
     pub(crate) fn of_this_kernel() -> Option<Functions> {
-        let vdso = Vdso::of_this_kernel()?;
-        let find = |(name, call, place)| Some((vdso.function(name, ROOM)?, call, place));
+        let image = image()?;
+        let file = ElfFile64::<Endianness>::parse(&*image).ok()?;
+        let find = |(name, call, place)| {
+            let found = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name))?;
+            (found.size() >= ROOM).then(|| (found.address(), call, place))
+        };
         let found: Vec<_> = functions().into_iter().filter_map(find).collect();
         (!found.is_empty()).then_some(Functions { found })
     }
@@ -37,7 +40,7 @@ impl Functions {
     /// Returns the patch by which a stopped process makes system calls for the tracer.
     pub(crate) fn call(&self) -> Patch<6> {
         let offset = self.found.first().map_or(0, |(offset, ..)| *offset);
-        Patch { offset: offset + CALL_AT, bytes: CALL }
+        (offset + CALL_AT, CALL)
     }
 
     /// Returns the patches that lead to a clock page at this address, or without a page those that
@@ -56,7 +59,7 @@ impl Functions {
                 bytes[1..5].copy_from_slice(&call.to_le_bytes());
                 bytes[5..8].copy_from_slice(&[0x0f, 0x05, 0xc3]);
             }
-            Patch { offset: *offset, bytes }
+            (*offset, bytes)
         })
     }
 }

@@ -1,36 +1,19 @@
 //! Where the functions of the vDSO are. The kernel maps the same image into all programs of 64 bits
 //! (since Linux 2.6.23), so this process reads its own.
 
-use object::Endianness;
-use object::read::elf::ElfFile64;
-use object::read::{Object, ObjectSymbol};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-/// The image of the vDSO, as the kernel maps it.
-pub(crate) struct Vdso {
-    image: Vec<u8>,
-}
-
-impl Vdso {
-    /// Reads this process's image. `None` if the kernel maps none (`vdso=0`).
-    pub(crate) fn of_this_kernel() -> Option<Vdso> {
-        let maps = fs::read_to_string("/proc/self/maps").ok()?;
-        let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-        let (begin, end) = line.split_once(' ')?.0.split_once('-')?;
-        let [begin, end] = [begin, end].map(|address| u64::from_str_radix(address, 16).ok());
-        let (begin, end) = (begin?, end?);
-        let mut image = vec![0; usize::try_from(end - begin).ok()?];
-        File::open("/proc/self/mem").ok()?.read_exact_at(&mut image, begin).ok()?;
-        Some(Vdso { image })
-    }
-
-    /// Returns the offset of a function, if it has room for `room` bytes.
-    pub(crate) fn function(&self, name: &str, room: u64) -> Option<u64> {
-        let file = ElfFile64::<Endianness>::parse(&*self.image).ok()?;
-        let found = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name))?;
-        (found.size() >= room).then(|| found.address())
-    }
+/// Reads this process's image. `None` if the kernel maps none (`vdso=0`).
+pub(super) fn image() -> Option<Vec<u8>> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (begin, end) = line.split_once(' ')?.0.split_once('-')?;
+    let [begin, end] = [begin, end].map(|address| u64::from_str_radix(address, 16).ok());
+    let (begin, end) = (begin?, end?);
+    let mut image = vec![0; usize::try_from(end - begin).ok()?];
+    File::open("/proc/self/mem").ok()?.read_exact_at(&mut image, begin).ok()?;
+    Some(image)
 }
 
 /// Returns the address at which a process has the vDSO, from its auxiliary vector.
