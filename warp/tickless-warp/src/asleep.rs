@@ -308,11 +308,9 @@ mod tests {
         /// Makes the steps until the next reading.
         fn run(&self) {
             let next = || self.steps.borrow_mut().pop();
-            std::iter::from_fn(next).take_while(|step| !matches!(step, Step::Look)).for_each(
-                |step| {
-                    self.step(step);
-                },
-            );
+            while let Some(step) = next().filter(|step| !matches!(step, Step::Look)) {
+                self.step(step);
+            }
         }
 
         fn step(&self, step: Step) {

@@ -30,7 +30,6 @@ mod asleep;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod deadlines;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod ends;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod engine;

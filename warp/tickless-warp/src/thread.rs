@@ -174,7 +174,7 @@ pub(crate) enum Change {
     GetsSignal { number: c_int, has_handler: bool, lasts: bool },
     /// The thread's process has been stopped.
     IsStopped,
-    /// The thread has stopped because it is new, or was interrupted.
+    /// The thread has stopped because it is new, was interrupted, or has waited for its child.
     Stops,
     /// The thread has made a process, and waits for it: vfork(2).
     Lends,

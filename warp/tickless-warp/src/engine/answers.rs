@@ -5,23 +5,16 @@ use crate::line::Offsets;
 use crate::sys::events::has_clock;
 use crate::sys::memory;
 use crate::sys::ptrace::Registers;
-use crate::thread::{Change, arguments};
+use crate::thread::{Change, call_of};
 use crate::timeout::{ALARM_CLOCKS, NS, timespec};
 use libc::{c_long, pid_t};
 
 impl Engine<'_> {
     /// Answers a call that reads or sets a clock. Returns whether it is such a call.
-    pub(crate) fn answer_clock(
-        &mut self,
-        tid: pid_t,
-        number: c_long,
-        registers: &Registers,
-    ) -> bool {
-        let [first, second, ..] = arguments(registers);
-        let write = |at: u64, words: &[u64]| match memory::write_words(tid, at, words) {
-            true => 0,
-            false => FAULT,
-        };
+    pub(crate) fn answer_clock(&mut self, tid: pid_t, registers: &Registers) -> bool {
+        let (number, _, [first, second, ..]) = call_of(registers);
+        let write =
+            |at: u64, words: &[u64]| if memory::write_words(tid, at, words) { 0 } else { FAULT };
         let read = |clock| self.clock.offsets.of_monotonic(clock, self.clock.now());
         let result = match number {
             libc::SYS_clock_gettime => {

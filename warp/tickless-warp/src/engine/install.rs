@@ -5,6 +5,7 @@ use super::state::Engine;
 use crate::options::Note;
 use crate::page::{shared, vdso};
 use crate::sys::events::{self, Event};
+use crate::sys::ptrace::Registers;
 use crate::sys::{memory, ptrace};
 use libc::{c_long, pid_t};
 use std::fs;
@@ -32,9 +33,8 @@ impl Engine<'_> {
             return true;
         }
         if self.options.is_counter_virtual() {
-            const PR_TSC_SIGSEGV: u64 = 2;
-            let option = libc::PR_SET_TSC as u64;
-            self.call(tid, libc::SYS_prctl, [option, PR_TSC_SIGSEGV, 0, 0, 0, 0]);
+            let [option, value] = [libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV].map(|of| of as u64);
+            self.call(tid, libc::SYS_prctl, [option, value, 0, 0, 0, 0]);
         }
         // The page has the clocks of the tracer's time namespace.
         let is_in_namespace = self.tree.is_in_time_namespace(tid);
@@ -78,16 +78,12 @@ impl Engine<'_> {
         let (offset, _) = self.functions.as_ref()?.call();
         let before = ptrace::registers(tid)?;
         let mask = ptrace::swap_signal_mask(tid, ALL_BUT_SIGTRAP)?;
-        let mut registers = before;
+        let [rdi, rsi, rdx, r10, r8, r9] = args;
+        let mut registers = Registers { rdi, rsi, rdx, r10, r8, r9, ..before };
         registers.rip = vdso::address(tid)? + offset;
         // If the thread is stopped before a system call of its own, this skips that call.
         registers.orig_rax = u64::MAX;
         registers.r15 = number.cast_unsigned();
-        let args = args.into_iter();
-        let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = &mut registers;
-        for (register, value) in [rdi, rsi, rdx, r10, r8, r9].into_iter().zip(args) {
-            *register = value;
-        }
         ptrace::set_registers(tid, &registers);
         ptrace::resume(tid, 0);
         loop {
@@ -107,8 +103,6 @@ impl Engine<'_> {
         (result.cast_signed() >= 0).then_some(result)
     }
 }
-
-use ptrace::Registers;
 
 /// Returns whether a program is set-uid, but runs as the user that started it.
 fn is_unprivileged_set_uid(pid: pid_t) -> bool {

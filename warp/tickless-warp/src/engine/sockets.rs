@@ -7,21 +7,16 @@ use super::state::{Engine, FAULT};
 use crate::filter::{RECEIVING, SOCKET_CALLS, TIMEOUT_OPTIONS, socket_filter};
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, memory};
-use crate::thread::arguments;
+use crate::thread::call_of;
 use crate::timeout::{Endless, NS, Remaining, TimedCall, When};
-use libc::{c_long, pid_t};
+use libc::pid_t;
 
 const WRONG_TIME: i64 = -(libc::EDOM as i64);
 
 impl Engine<'_> {
     /// Answers a call that sets or reads the timeout of a socket.
-    pub(crate) fn answer_socket_option(
-        &mut self,
-        tid: pid_t,
-        number: c_long,
-        registers: &Registers,
-    ) -> bool {
-        let [fd, _, option, value, length, _] = arguments(registers);
+    pub(crate) fn answer_socket_option(&mut self, tid: pid_t, registers: &Registers) -> bool {
+        let (number, _, [fd, _, option, value, length, _]) = call_of(registers);
         let process = self.tree.process_of(tid);
         let Some(socket) = descriptors::socket(process, fd) else { return false };
         // The options in the list that are for sending have odd indices.
@@ -33,16 +28,15 @@ impl Engine<'_> {
                 if length < 16 || self.install_socket_filter(tid, process).is_none() {
                     return false;
                 }
-                match micros < 1_000_000 {
-                    true => {
-                        let timeouts = self.socket_timeouts.entry(socket).or_insert([0; 2]);
-                        // The kernel takes negative seconds for a wait that ends at once.
-                        let is_negative = seconds.cast_signed() < 0;
-                        let ns = seconds.saturating_mul(NS).saturating_add(micros * 1_000);
-                        timeouts[direction] = if is_negative { 1 } else { ns };
-                        0
-                    }
-                    false => WRONG_TIME,
+                if micros < 1_000_000 {
+                    let timeouts = self.socket_timeouts.entry(socket).or_insert([0; 2]);
+                    // The kernel takes negative seconds for a wait that ends at once.
+                    let is_negative = seconds.cast_signed() < 0;
+                    let ns = seconds.saturating_mul(NS).saturating_add(micros * 1_000);
+                    timeouts[direction] = if is_negative { 1 } else { ns };
+                    0
+                } else {
+                    WRONG_TIME
                 }
             }
             libc::SYS_getsockopt => {
@@ -60,15 +54,11 @@ impl Engine<'_> {
     }
 
     /// Returns the wait of a call on a socket; `None` if the socket has no timeout for this call.
-    pub(crate) fn socket_wait(
-        &self,
-        tid: pid_t,
-        number: c_long,
-        registers: &Registers,
-    ) -> Option<TimedCall> {
+    pub(crate) fn socket_wait(&self, tid: pid_t, registers: &Registers) -> Option<TimedCall> {
+        let (number, _, [fd, ..]) = call_of(registers);
         let place = SOCKET_CALLS.iter().position(|(call, ..)| *call == number)?;
         let direction = usize::from(place >= RECEIVING);
-        let socket = descriptors::socket(self.tree.process_of(tid), registers.rdi)?;
+        let socket = descriptors::socket(self.tree.process_of(tid), fd)?;
         let after = self.socket_timeouts.get(&socket)?[direction];
         let error = if number == libc::SYS_connect { libc::EINPROGRESS } else { libc::EAGAIN };
         (after > 0).then_some(TimedCall {

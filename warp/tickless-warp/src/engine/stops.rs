@@ -8,8 +8,8 @@ use crate::filter::{TIOCSPTLCK, VHOST_SET_OWNER};
 use crate::options::{Ended, Note};
 use crate::sys::events::Event;
 use crate::sys::{events, memory, ptrace};
-use crate::thread::{Before, Change, Last, Signals, State, Then, arguments, call_of};
-use libc::{c_int, c_long, pid_t};
+use crate::thread::{Before, Change, Last, Signals, State, Then, call_of};
+use libc::{c_int, pid_t};
 
 impl Engine<'_> {
     /// Handles an event of a thread.
@@ -27,7 +27,6 @@ impl Engine<'_> {
                 let lends = event == Event::NewBorrower;
                 self.on(tid, if lends { Change::Lends } else { Change::GoesOn });
             }
-            Event::MemoryReturned => self.on(tid, Change::GoesOn),
             Event::NewProgram => self.has_new_program(tid),
             Event::GroupStop => self.on(tid, Change::IsStopped),
             Event::Stop => {
@@ -59,21 +58,21 @@ impl Engine<'_> {
 
     fn before_call(&mut self, tid: pid_t) {
         let Some(registers) = ptrace::registers(tid) else { return };
-        let number = registers.orig_rax.cast_signed() as c_long;
+        let call = call_of(&registers);
         let before = Before::Stop(registers);
-        if let Some(call) = wait_of(tid, number, arguments(&registers)) {
+        if let Some(call) = wait_of(tid, &call) {
             return self.begin_wait(tid, call, before);
         }
-        let is_answered = self.answer_clock(tid, number, &registers)
-            || self.answer_timer(tid, number, &registers)
-            || self.answer_socket_option(tid, number, &registers);
+        let is_answered = self.answer_clock(tid, &registers)
+            || self.answer_timer(tid, &registers)
+            || self.answer_socket_option(tid, &registers);
         if is_answered {
             return;
         }
-        if let Some(call) = self.socket_wait(tid, number, &registers) {
+        if let Some(call) = self.socket_wait(tid, &registers) {
             return self.begin_wait(tid, call, before);
         }
-        match number {
+        match call.0 {
             libc::SYS_kill
             | libc::SYS_tkill
             | libc::SYS_tgkill
@@ -108,11 +107,10 @@ impl Engine<'_> {
     /// the tracer has it make the call again.
     fn at_next_call(&mut self, tid: pid_t) {
         let Some(registers) = ptrace::registers(tid) else { return };
-        let (number, _, arguments) = call_of(&registers);
         let before = Before::Skipped(registers);
         // Other ways into the kernel than this instruction have other numbers of calls.
         let is_native = registers.rcx == registers.rip;
-        match wait_of(tid, number, arguments).filter(|_| is_native) {
+        match wait_of(tid, &call_of(&registers)).filter(|_| is_native) {
             Some(call) => self.begin_wait(tid, call, before),
             None => self.on(tid, Change::IsAnswered(Then::MakeCall(before))),
         }

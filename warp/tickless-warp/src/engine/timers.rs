@@ -8,9 +8,9 @@ use super::timer::{Effect, Timer, TimerId};
 use crate::line::Ns;
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, events, memory, ptrace};
-use crate::thread::{Change, Signals, arguments};
+use crate::thread::{Change, Signals, arguments, call_of};
 use crate::timeout::{NS, When, timespec};
-use libc::{c_int, c_long, pid_t};
+use libc::{c_int, pid_t};
 
 const SI_TIMER: u64 = 0xffff_fffe;
 /// The flags of timerfd_settime(2).
@@ -20,55 +20,43 @@ const CHECK_NS: u64 = 1_000_000;
 
 impl Engine<'_> {
     /// Answers a call on a timer. Returns false for all calls that the kernel has to make.
-    pub(crate) fn answer_timer(
-        &mut self,
-        tid: pid_t,
-        number: c_long,
-        registers: &Registers,
-    ) -> bool {
+    pub(crate) fn answer_timer(&mut self, tid: pid_t, registers: &Registers) -> bool {
         let process = self.tree.process_of(tid);
-        let args = arguments(registers);
-        let [first, second, third, fourth, ..] = args;
+        let (number, _, [first, second, third, fourth, ..]) = call_of(registers);
         let of_process = TimerId::Process(process, first & u64::from(u32::MAX));
-        let result = match number {
+        let known = match number {
+            libc::SYS_timerfd_settime | libc::SYS_timerfd_gettime => {
+                self.descriptor(process, first)
+            }
+            _ => Some(of_process).filter(|id| self.timers.contains_key(id)),
+        };
+        let result = match (number, known) {
             // The kernel sends the signals of clocks of CPU time (2, 3, and negative numbers).
-            libc::SYS_timer_create if !matches!(first as c_int, 2 | 3 | ..=-1) => {
+            (libc::SYS_timer_create, _) if !matches!(first as c_int, 2 | 3 | ..=-1) => {
                 self.on(tid, Change::CreatesTimer);
                 return true;
             }
-            libc::SYS_timer_settime if third == 0 => INVALID,
-            libc::SYS_timer_settime if self.timers.contains_key(&of_process) => {
-                self.set_timer(tid, of_process, second, third, fourth)
+            (libc::SYS_timer_settime, _) if third == 0 => INVALID,
+            // The kernel refuses it, after it has checked what it is given.
+            (libc::SYS_timerfd_settime, _) if second as u32 & !FLAGS != 0 => return false,
+            (libc::SYS_timer_settime | libc::SYS_timerfd_settime, Some(id)) => {
+                self.set_timer(tid, id, second, third, fourth)
             }
-            libc::SYS_timer_gettime if self.timers.contains_key(&of_process) => {
-                write_setting(tid, self.setting(of_process), second, 1)
+            (libc::SYS_timer_gettime | libc::SYS_timerfd_gettime, Some(id)) => {
+                write_setting(tid, self.setting(id), second, 1)
             }
-            libc::SYS_timer_getoverrun if self.timers.contains_key(&of_process) => {
-                self.overrun(of_process).cast_signed()
-            }
-            libc::SYS_timer_delete => {
+            (libc::SYS_timer_getoverrun, Some(id)) => self.overrun(id).cast_signed(),
+            (libc::SYS_timer_delete, _) => {
                 self.remove_timer(of_process);
                 return false;
             }
-            libc::SYS_timerfd_settime | libc::SYS_timerfd_gettime => {
-                let Some(id) = self.descriptor(process, first) else { return false };
-                if number == libc::SYS_timerfd_settime && second as u32 & !FLAGS != 0 {
-                    // The kernel refuses it, after it has checked what it is given.
-                    return false;
-                }
-                if number == libc::SYS_timerfd_gettime {
-                    write_setting(tid, self.setting(id), second, 1)
-                } else {
-                    self.set_timer(tid, id, second, third, fourth)
-                }
-            }
-            libc::SYS_setitimer if first as c_int == libc::ITIMER_REAL => {
+            (libc::SYS_setitimer, _) if first as c_int == libc::ITIMER_REAL => {
                 self.set_alarm(tid, process, second, third)
             }
-            libc::SYS_getitimer => {
+            (libc::SYS_getitimer, _) => {
                 write_setting(tid, self.setting(TimerId::Alarm(process)), second, 1_000)
             }
-            libc::SYS_alarm => {
+            (libc::SYS_alarm, _) => {
                 let id = TimerId::Alarm(process);
                 let (left, _) = self.setting(id);
                 self.arm_alarm(process, (first & u64::from(u32::MAX)) * NS, 0);
@@ -205,17 +193,15 @@ impl Engine<'_> {
 
     /// Adds the timer of a thread at the end of timer_create(2), if the call has made one.
     pub(crate) fn timer_was_created(&mut self, tid: pid_t, registers: &Registers) {
-        const SIGEV_NONE: u64 = 1;
-        const SIGEV_THREAD_ID: u64 = 4;
         let [clock, event, id, ..] = arguments(registers);
         let Some([id]) = memory::words(tid, id).filter(|_| registers.rax == 0) else { return };
         let id = id & u64::from(u32::MAX);
         let effect = match memory::words::<3>(tid, event) {
             None => Effect::Signal { number: libc::SIGALRM, value: id, thread: None },
-            Some([value, kinds, thread]) => match kinds >> 32 {
-                SIGEV_NONE => Effect::Nothing,
+            Some([value, kinds, thread]) => match (kinds >> 32) as c_int {
+                libc::SIGEV_NONE => Effect::Nothing,
                 kind => {
-                    let thread = (kind == SIGEV_THREAD_ID).then_some(thread as pid_t);
+                    let thread = (kind == libc::SIGEV_THREAD_ID).then_some(thread as pid_t);
                     Effect::Signal { number: kinds as c_int, value, thread }
                 }
             },
@@ -312,12 +298,10 @@ fn write_setting(tid: pid_t, (left, interval): (Ns, Ns), at: u64, divisor: u64) 
 
 /// Makes the signal of an alarm that the tracer has sent look as if the kernel had sent it.
 pub(crate) fn correct_alarm(tid: pid_t) {
-    const SI_USER: u64 = 0;
-    const SI_KERNEL: u64 = 0x80;
     let Some(mut info) = ptrace::signal_info(tid) else { return };
     let own = u64::from(std::process::id());
-    if info[1] & u64::from(u32::MAX) == SI_USER && info[2] & u64::from(u32::MAX) == own {
-        info[1] = SI_KERNEL;
+    if info[1] as c_int == libc::SI_USER && info[2] & u64::from(u32::MAX) == own {
+        info[1] = libc::SI_KERNEL as u64;
         info[2..].fill(0);
         ptrace::set_signal_info(tid, &info);
     }

@@ -34,9 +34,9 @@ impl Engine<'_> {
     /// blocked until the answer. A sleep that is held (see `holds`) is answered at its deadline,
     /// and never made. Any other call is answered at once, and the thread then makes it.
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
-        let Notice { tid, call: (number, _, args), .. } = notice;
+        let Notice { tid, call, .. } = notice;
         let before = Before::Notice(notice);
-        match wait_of(tid, number, args) {
+        match wait_of(tid, &call) {
             Some(call) if call.when != When::Now || self.holds(&call) => {
                 self.begin_wait(tid, call, before);
             }

@@ -15,11 +15,11 @@ use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
 use crate::sys::{descriptors, memory, ptrace};
-use crate::thread::{Before, Change, Last, State, Then, Untraced, Wait, arguments, call_of};
+use crate::thread::{Before, Call, Change, Last, State, Then, Untraced, Wait, arguments, call_of};
 use crate::timeout::{
     ALARM_CLOCKS, Endless, Remaining, TimedCall, When, is_futex_wait, remaining_words, timed_call,
 };
-use libc::{c_int, c_long, pid_t};
+use libc::{c_int, pid_t};
 use ptrace::Registers;
 
 // What an interrupted system call returns inside the kernel; see `include/linux/errno.h`.
@@ -33,7 +33,7 @@ pub(super) fn is_interrupted(result: i64) -> bool {
 }
 
 /// Returns the wait of a thread's system call; `None` if the kernel has to answer the call.
-pub(super) fn wait_of(tid: pid_t, number: c_long, args: [u64; 6]) -> Option<TimedCall> {
+pub(super) fn wait_of(tid: pid_t, &(number, _, args): &Call) -> Option<TimedCall> {
     let clock = args[0] as c_int;
     let is_alarm = number == libc::SYS_clock_nanosleep && ALARM_CLOCKS.contains(&clock);
     if is_alarm && !has_clock(clock) {

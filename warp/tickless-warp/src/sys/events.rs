@@ -26,13 +26,11 @@ pub(crate) enum Event {
     NewThread,
     /// The thread makes a process, and waits until that process runs a program or ends.
     NewBorrower,
-    /// The child of vfork(2) for which the thread waited has given the memory back.
-    MemoryReturned,
     /// The thread runs a new program.
     NewProgram,
     /// The thread's process has been stopped, by this signal.
     GroupStop,
-    /// The thread stops because it is new, or was interrupted.
+    /// The thread stops because it is new, was interrupted, or has its memory back after vfork(2).
     Stop,
     /// A signal is about to be delivered.
     Signal(c_int),
@@ -96,7 +94,7 @@ fn event(status: c_int) -> Event {
         libc::PTRACE_EVENT_SECCOMP => Event::Call,
         libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK => Event::NewThread,
         libc::PTRACE_EVENT_VFORK => Event::NewBorrower,
-        libc::PTRACE_EVENT_VFORK_DONE => Event::MemoryReturned,
+        libc::PTRACE_EVENT_VFORK_DONE => Event::Stop,
         libc::PTRACE_EVENT_EXEC => Event::NewProgram,
         libc::PTRACE_EVENT_STOP => match signal {
             libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => Event::GroupStop,
@@ -116,9 +114,8 @@ const FORWARDED: [c_int; 6] =
 
 /// Passes a signal on to the program, unless a terminal sent it: the terminal signals both.
 extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    const SI_KERNEL: c_int = 0x80;
     // SAFETY: the kernel passes a valid structure.
-    let from_terminal = unsafe { (*info).si_code } == SI_KERNEL;
+    let from_terminal = unsafe { (*info).si_code } == libc::SI_KERNEL;
     let root = ROOT.load(Ordering::Relaxed);
     if !from_terminal && root > 0 {
         // SAFETY: a signal handler is allowed to call kill(2).

@@ -45,10 +45,7 @@ pub(crate) fn launch(
     let failed = |error| WarpError::Process { error };
     let text = |text: &OsString| CString::new(text.clone().into_vec());
     let words: Result<Vec<CString>, _> = [program].into_iter().chain(args).map(text).collect();
-    let words = words.map_err(|error| WarpError::Program {
-        name: program.to_string_lossy().into_owned(),
-        error: error.into(),
-    })?;
+    let words = words.map_err(|error| cannot_run(program, error.into()))?;
     let pointers: Vec<*const c_char> =
         words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let (go_read, mut go) = io::pipe().map_err(failed)?;
@@ -100,9 +97,12 @@ impl Launched {
     /// Returns why the program could not be run, after the child has ended without running it.
     pub(crate) fn failure(&mut self, program: &OsString) -> Option<WarpError> {
         let (_, number) = report(&mut self.reports).ok()?;
-        let error = io::Error::from_raw_os_error(number);
-        Some(WarpError::Program { name: program.to_string_lossy().into_owned(), error })
+        Some(cannot_run(program, io::Error::from_raw_os_error(number)))
     }
+}
+
+fn cannot_run(program: &OsString, error: io::Error) -> WarpError {
+    WarpError::Program { name: program.to_string_lossy().into_owned(), error }
 }
 
 /// The child: waits until it is traced, installs a filter, and runs the program.
