@@ -19,7 +19,8 @@
 //! The census reads the kernel through [`Look`]. Its tests read a small kernel, whose threads run
 //! on between any two readings.
 
-use crate::thread::{Call, InCall, Progress, Signals, State, Wait};
+use crate::sys::ptrace::Call;
+use crate::thread::{InCall, Progress, Signals, State, Wait};
 use crate::timeout::Endless;
 use crate::tree::{Process, Thread, Tree};
 use libc::{c_long, pid_t};

@@ -7,7 +7,7 @@
 //! has the table of what can be under way. Pure.
 
 use crate::filter::timeout_argument;
-use crate::thread::Call;
+use crate::sys::ptrace::Call;
 
 /// What ends a sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::notices::Notice;
-use crate::sys::ptrace::Registers;
+use crate::sys::ptrace::{Call, Registers};
 use crate::timeout::{Endless, TimedCall, When};
 use libc::{c_int, c_long};
 
@@ -75,10 +75,6 @@ pub(crate) enum Progress {
     /// The thread runs: it is perhaps about to begin the wait or to go on with it, or has ended it.
     Unknown,
 }
-
-/// A system call: its number, the address of the instruction after it, and its arguments. A thread
-/// that sleeps outside of all system calls, or where the kernel does not tell, has the number -1.
-pub(crate) type Call = (c_long, u64, [u64; 6]);
 
 /// What a thread does, by its system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

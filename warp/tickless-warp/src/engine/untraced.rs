@@ -18,8 +18,8 @@ use crate::look::in_call;
 use crate::options::{Options, Pace};
 use crate::sys::events::clock;
 use crate::sys::notices::Notice;
-use crate::sys::ptrace;
-use crate::thread::{Before, Call, Change, InCall, Progress, Then, Untraced, Woken, call_of};
+use crate::sys::ptrace::{self, Call};
+use crate::thread::{Before, Change, InCall, Progress, Then, Untraced, Woken, call_of};
 use crate::timeout::{Endless, TimedCall, When, timed_call};
 use libc::pid_t;
 

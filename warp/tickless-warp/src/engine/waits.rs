@@ -15,12 +15,12 @@ use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
 use crate::sys::{descriptors, memory, ptrace};
-use crate::thread::{Before, Call, Change, Last, State, Then, Untraced, Wait, arguments, call_of};
+use crate::thread::{Before, Change, Last, State, Then, Untraced, Wait, arguments, call_of};
 use crate::timeout::{
     ALARM_CLOCKS, Endless, Remaining, TimedCall, When, is_futex_wait, remaining_words, timed_call,
 };
 use libc::{c_int, pid_t};
-use ptrace::Registers;
+use ptrace::{Call, Registers};
 
 // What an interrupted system call returns inside the kernel; see `include/linux/errno.h`.
 pub(super) const ERESTARTSYS: i64 = -512;

@@ -3,8 +3,7 @@
 //! Linux 5.5). A notice takes two system calls of the tracer, and no stop of the thread.
 #![expect(unsafe_code, reason = "ioctl(2) on the descriptor of a filter")]
 
-use super::ptrace::Registers;
-use crate::thread::Call;
+use super::ptrace::{Call, Registers};
 use libc::{c_long, pid_t};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 

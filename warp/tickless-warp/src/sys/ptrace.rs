@@ -5,12 +5,16 @@
 //! because its thread is gone. Callers ignore the failure: an event reports the end of the thread.
 #![expect(unsafe_code, reason = "ptrace(2) takes addresses in its arguments")]
 
-use libc::{c_uint, c_void, pid_t};
+use libc::{c_long, c_uint, c_void, pid_t};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::{null_mut, without_provenance_mut};
 
 pub(crate) use libc::user_regs_struct as Registers;
+
+/// A system call: its number, the address of the instruction after it, and its arguments. A thread
+/// that sleeps outside of all system calls, or where the kernel does not tell, has the number -1.
+pub(crate) type Call = (c_long, u64, [u64; 6]);
 
 const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACESECCOMP
