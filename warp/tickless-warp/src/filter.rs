@@ -9,17 +9,7 @@
 //! run a filter for calls that the filter always allows.
 
 use crate::timeout::SYS_FUTEX_WAIT;
-use libc::c_long;
-
-/// An instruction of classic BPF, as `struct sock_filter` has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)]
-pub(crate) struct Op {
-    code: u16,
-    if_true: u8,
-    if_false: u8,
-    value: u32,
-}
+use libc::{c_long, sock_filter as Op};
 
 /// When a system call is trapped.
 #[derive(Clone, Copy)]
@@ -196,11 +186,11 @@ const fn high(arg: u32) -> Op {
 }
 
 const fn op(code: u16, value: u32) -> Op {
-    Op { code, if_true: 0, if_false: 0, value }
+    jump(code, value, 0, 0)
 }
 
-const fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Op {
-    Op { code, if_true, if_false, value }
+const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> Op {
+    Op { code, jt, jf, k }
 }
 
 /// Returns the filter for all traced processes. It returns `sleeps` for calls that only sleep, and
@@ -219,8 +209,8 @@ pub(crate) fn socket_filter() -> Vec<Op> {
 pub(crate) fn bytes(ops: &[Op]) -> Vec<u8> {
     let bytes = |op: &Op| {
         let [a, b] = op.code.to_ne_bytes();
-        let [c, d, e, f] = op.value.to_ne_bytes();
-        [a, b, op.if_true, op.if_false, c, d, e, f]
+        let [c, d, e, f] = op.k.to_ne_bytes();
+        [a, b, op.jt, op.jf, c, d, e, f]
     };
     ops.iter().flat_map(bytes).collect()
 }
@@ -336,7 +326,7 @@ mod tests {
         };
         let (mut at, mut value) = (0, 0);
         loop {
-            let Op { code, if_true, if_false, value: operand } = ops[at];
+            let Op { code, jt, jf, k: operand } = ops[at];
             let holds = match code {
                 LOAD => {
                     value = load(operand);
@@ -351,7 +341,7 @@ mod tests {
                 HAS_BITS => value & operand != 0,
                 _ => return operand,
             };
-            at += 1 + usize::from(if holds { if_true } else { if_false });
+            at += 1 + usize::from(if holds { jt } else { jf });
         }
     }
 

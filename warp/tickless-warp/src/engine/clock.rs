@@ -124,17 +124,22 @@ impl VirtualClock {
         self.publish();
     }
 
-    /// Returns how long it takes in real time until the clock shows `ns`; `None` if only a jump
-    /// brings it there.
-    pub(crate) fn real_time_until(&self, ns: Ns) -> Option<Duration> {
-        let distance = ns.saturating_sub(self.now());
-        let real = match self.pace {
-            Pace::Jump => distance as f64,
-            Pace::Frozen if distance > 0 => return None,
+    /// How many times as fast as real time the clock runs.
+    fn factor(&self) -> f64 {
+        match self.pace {
+            Pace::Jump => 1.0,
             Pace::Frozen => 0.0,
-            Pace::Times(factor) => distance as f64 / factor,
-        };
-        Some(Duration::from_nanos(real as u64))
+            Pace::Times(factor) => factor,
+        }
+    }
+
+    /// Returns how long it takes in real time until the clock shows `ns`; the longest time if only
+    /// a jump brings it there.
+    pub(crate) fn real_time_until(&self, ns: Ns) -> Duration {
+        match ns.saturating_sub(self.now()) {
+            0 => Duration::ZERO,
+            distance => Duration::from_nanos((distance as f64 / self.factor()) as u64),
+        }
     }
 
     /// Computes the counter's rate again, from a longer baseline, if that is due.
@@ -146,12 +151,7 @@ impl VirtualClock {
         self.refine_at = now + (9 * (now - self.baseline.1)).clamp(1_000_000, 60_000_000_000);
         let (counts, ns) = pair(self.source);
         let (counts, ns) = (counts - self.baseline.0, ns - self.baseline.1);
-        let factor = match self.pace {
-            Pace::Jump => 1.0,
-            Pace::Frozen => 0.0,
-            Pace::Times(factor) => factor,
-        };
-        let mult = ONE * factor * ns as f64 / counts.max(1) as f64;
+        let mult = ONE * self.factor() * ns as f64 / counts.max(1) as f64;
         self.line = self.line.with_slope(self.source.read(), mult as u64);
         let mult = ONE * counts as f64 / ns.max(1) as f64;
         self.virtual_counter = self.virtual_counter.with_slope(self.now(), mult as u64);

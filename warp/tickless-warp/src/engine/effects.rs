@@ -3,7 +3,7 @@
 use super::state::{Due, Engine, PAUSE};
 use super::waits::wait_in_kernel;
 use crate::report::Ending;
-use crate::sys::notices::{Answer, Notice};
+use crate::sys::notices::Notice;
 use crate::sys::ptrace::{self, Registers};
 use crate::thread::{Before, Change, Deadline, Effects, Finish, Then};
 use libc::pid_t;
@@ -39,7 +39,7 @@ impl Engine<'_> {
                 ptrace::resume(tid, 0);
             }
             Then::MakeCall(Before::Notice(notice)) => {
-                self.answer_notice(&notice, Answer::MakeCall);
+                self.answer_notice(&notice, None);
             }
             Then::Return(Before::Stop(registers), result) => {
                 skip_call(tid, registers, result);
@@ -51,7 +51,7 @@ impl Engine<'_> {
             }
             Then::Return(Before::Notice(notice), result) => {
                 let wait = self.tree.state(tid).wait();
-                if self.answer_notice(&notice, Answer::Result(result)) {
+                if self.answer_notice(&notice, Some(result)) {
                     if let Some(wait) = wait {
                         self.log_wait(tid, &wait, Ending::Timeout);
                     }
@@ -71,8 +71,8 @@ impl Engine<'_> {
     }
 
     /// Answers a notice. Returns false if a signal has interrupted or killed the thread.
-    fn answer_notice(&self, notice: &Notice, answer: Answer) -> bool {
-        self.listener.as_ref().is_some_and(|listener| listener.answer(notice, answer))
+    fn answer_notice(&self, notice: &Notice, result: Option<i64>) -> bool {
+        self.listener.as_ref().is_some_and(|listener| listener.answer(notice, result))
     }
 
     /// Makes a stopped thread's system call return `result`, without making the call.

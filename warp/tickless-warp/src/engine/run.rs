@@ -114,8 +114,6 @@ pub fn run(
         engine.note(Note::SlowClocks);
     }
     engine.run();
-    let Engine { handling, .. } = engine;
-    drop(handling);
     if !engine.has_begun
         && let Some(error) = launched.failure(program)
     {
@@ -340,7 +338,6 @@ impl Engine<'_> {
         self.check_leftovers(rounds);
         self.check_patience(rounds);
         let next = self.deadlines.next();
-        let until_next = next.and_then(|next| self.clock.real_time_until(next));
         let may_wait = next.is_some() || self.hides_waits();
         let looks = may_wait && self.clock.jumps_when_idle();
         if looks && rounds.quiet < SPINS && rounds.busy <= BUSY {
@@ -351,7 +348,7 @@ impl Engine<'_> {
         let first = FIRST_LOOK * (rounds.busy / BUSY).clamp(1, 50);
         let look = first.saturating_mul(1 << (rounds.quiet - SPINS.min(rounds.quiet)).min(16));
         let look = if looks { look.min(LAST_LOOK) } else { Duration::from_secs(1) };
-        let at_most = until_next.map_or(look, |until| until.min(look));
+        let at_most = next.map_or(look, |next| self.clock.real_time_until(next).min(look));
         self.handling.wait(at_most, self.listener.as_ref());
     }
 

@@ -2,10 +2,9 @@
 #![expect(unsafe_code, reason = "fork(2), and system calls in the child")]
 
 use crate::error::WarpError;
-use crate::filter::Op;
 use crate::sys::notices::Listener;
 use crate::sys::{descriptors, events, ptrace};
-use libc::{c_char, c_int, pid_t};
+use libc::{c_char, c_int, pid_t, sock_filter as Op};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::{CString, OsString};
 use std::io::{self, PipeReader, Read, Write};
@@ -154,11 +153,10 @@ fn install_one(filters: &Filters) -> Option<c_int> {
 
 /// seccomp(2), since Linux 3.17.
 fn install(filter: &[Op], flags: c_int) -> c_int {
-    let program =
-        libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut().cast() };
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     let mode = libc::SECCOMP_SET_MODE_FILTER;
     let program = &raw const program;
-    // SAFETY: `Op` has the layout of `struct sock_filter`, and the kernel copies the program.
+    // SAFETY: the kernel copies the program.
     unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, program) as c_int }
 }
 

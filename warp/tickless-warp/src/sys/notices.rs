@@ -32,14 +32,6 @@ impl Notice {
     }
 }
 
-/// What a thread that waits for an answer must do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Answer {
-    /// Its call returns this.
-    Result(i64),
-    MakeCall,
-}
-
 /// The descriptor of a filter, on which the notices of the filter arrive.
 pub(crate) struct Listener(OwnedFd);
 
@@ -77,12 +69,12 @@ impl Listener {
         done.then_some(Notice { id: found.id, tid: found.pid.cast_signed(), call })
     }
 
-    /// Answers a notice. Returns whether the thread has got the answer; otherwise a signal has
-    /// interrupted or killed it.
-    pub(crate) fn answer(&self, notice: &Notice, answer: Answer) -> bool {
-        let (val, flags) = match answer {
-            Answer::Result(result) => (result, 0),
-            Answer::MakeCall => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+    /// Answers a notice: the call returns `result` or, without one, is made. Returns whether the
+    /// thread has got the answer; otherwise a signal has interrupted or killed it.
+    pub(crate) fn answer(&self, notice: &Notice, result: Option<i64>) -> bool {
+        let (val, flags) = match result {
+            Some(result) => (result, 0),
+            None => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
         };
         let answer = libc::seccomp_notif_resp { id: notice.id, val, error: 0, flags };
         let from = &raw const answer;

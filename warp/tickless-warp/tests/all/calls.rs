@@ -1,7 +1,7 @@
 //! Every call that waits for a time, and every clock.
 
 use crate::harness::{
-    Place, in_child, inside, inside_each, now, now_by_call, spec, takes, wait_alone,
+    Place, block, in_child, inside, inside_each, now, now_by_call, spec, takes, wait_alone,
 };
 use libc::{c_int, c_long, timespec};
 use std::io::{self, Read, Write};
@@ -254,9 +254,7 @@ fn every_other_wait_ends_at_its_time() {
     inside(|| {
         let minute = spec(60);
         let p = &raw const minute;
-        let mut set = unsafe { std::mem::zeroed() };
-        unsafe { libc::sigaddset(&raw mut set, libc::SIGUSR1) };
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
+        let set = block(&[libc::SIGUSR1]);
         fails("sigtimedwait", libc::EAGAIN, || {
             unsafe { libc::sigtimedwait(&raw const set, null_mut(), p) }.into()
         });

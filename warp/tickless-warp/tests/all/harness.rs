@@ -154,6 +154,16 @@ pub(crate) fn spec(seconds: i64) -> timespec {
     timespec { tv_sec: seconds, tv_nsec: 0 }
 }
 
+/// Blocks these signals, and returns their set.
+pub(crate) fn block(signals: &[c_int]) -> libc::sigset_t {
+    let mut set = unsafe { std::mem::zeroed() };
+    signals
+        .iter()
+        .for_each(|signal| unsafe { assert_eq!(libc::sigaddset(&raw mut set, *signal), 0) });
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    set
+}
+
 /// Reads a clock by a function of the vDSO.
 pub(crate) fn now(clock: c_int) -> timespec {
     let mut now = spec(0);

@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "the programs print what is compared")]
 
-use crate::harness::{Done, in_child, now, now_by_call, run, spec, this_test, warp};
+use crate::harness::{Done, block, in_child, now, now_by_call, run, spec, this_test, warp};
 use libc::{c_int, c_long, itimerspec, timespec};
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::time::Duration;
@@ -134,10 +134,8 @@ fn overruns_are_counted_when_the_signal_is_taken() {
     is_as_native(&[], || {
         in_child(|| {
             let signal = libc::SIGRTMIN() + 3;
-            let mut set = unsafe { std::mem::zeroed() };
-            unsafe { libc::sigaddset(&raw mut set, signal) };
+            let set = block(&[signal]);
             let mask = |how| unsafe { libc::sigprocmask(how, &raw const set, null_mut()) };
-            mask(libc::SIG_BLOCK);
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
             action.sa_sigaction = take as extern "C" fn(_, _, _) as usize;
             action.sa_flags = libc::SA_SIGINFO;
@@ -146,8 +144,8 @@ fn overruns_are_counted_when_the_signal_is_taken() {
             (event.sigev_notify, event.sigev_signo) = (libc::SIGEV_SIGNAL, signal);
             let mut timer = null_mut();
             assert_eq!(unsafe { libc::timer_create(1, &raw mut event, &raw mut timer) }, 0);
-            let arm = |millis: i64| {
-                let time = timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 };
+            let arm = |tv_nsec| {
+                let time = timespec { tv_sec: 0, tv_nsec };
                 let new = itimerspec { it_interval: time, it_value: time };
                 assert_eq!(unsafe { libc::timer_settime(timer, 0, &raw const new, null_mut()) }, 0);
             };
@@ -157,14 +155,14 @@ fn overruns_are_counted_when_the_signal_is_taken() {
                 assert_eq!(unsafe { libc::sigwaitinfo(&raw const set, &raw mut info) }, signal);
                 unsafe { *(&raw const info).cast::<c_int>().add(5) }
             };
-            arm(200);
+            arm(200_000_000);
             std::thread::sleep(Duration::from_millis(700));
             show("before it is taken", overrun().into());
             show("by sigwaitinfo", wait().into());
             show("two expiries", overrun().into());
             show("by the next", wait().into());
             show("none", overrun().into());
-            arm(200);
+            arm(200_000_000);
             std::thread::sleep(Duration::from_millis(900));
             mask(libc::SIG_UNBLOCK);
             show("by a handler", OVERRUN.load(std::sync::atomic::Ordering::Relaxed).into());
@@ -172,17 +170,12 @@ fn overruns_are_counted_when_the_signal_is_taken() {
             arm(0);
             mask(libc::SIG_BLOCK);
             // An interval that is shorter than any look.
-            let new = itimerspec {
-                it_interval: timespec { tv_sec: 0, tv_nsec: 1 },
-                it_value: timespec { tv_sec: 0, tv_nsec: 1 },
-            };
-            assert_eq!(unsafe { libc::timer_settime(timer, 0, &raw const new, null_mut()) }, 0);
+            arm(1);
             std::thread::sleep(Duration::from_millis(500));
             arm(0);
             mask(libc::SIG_UNBLOCK);
-            let new = itimerspec { it_interval: timespec { tv_sec: 0, tv_nsec: 100 }, ..new };
             mask(libc::SIG_BLOCK);
-            assert_eq!(unsafe { libc::timer_settime(timer, 0, &raw const new, null_mut()) }, 0);
+            arm(100);
             std::thread::sleep(Duration::from_millis(500));
             wait();
             show("five millions", (overrun() >= 4_999_990).into());

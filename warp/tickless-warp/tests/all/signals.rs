@@ -1,6 +1,6 @@
 //! Signals that interrupt waits.
 
-use crate::harness::{in_child, inside, takes};
+use crate::harness::{block, in_child, inside, takes};
 use libc::{c_int, timespec};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -64,11 +64,8 @@ fn a_signal_with_a_handler_ends_a_wait() {
 fn a_signal_that_only_the_call_lets_through_ends_it() {
     inside(|| {
         let ten = timespec { tv_sec: 10, tv_nsec: 0 };
-        let mut none: libc::sigset_t = unsafe { std::mem::zeroed() };
-        let mut usr1 = none;
-        unsafe { libc::sigemptyset(&raw mut none) };
-        unsafe { libc::sigaddset(&raw mut usr1, libc::SIGUSR1) };
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const usr1, null_mut()) };
+        let none = block(&[]);
+        block(&[libc::SIGUSR1]);
         let interrupts = |what, call: &mut dyn FnMut() -> c_int| {
             signal_after(0, libc::SIGUSR1).join().unwrap();
             for _ in 0..20 {

@@ -1,6 +1,6 @@
 //! Timers that programs set.
 
-use crate::harness::{in_child, inside, spec, takes};
+use crate::harness::{block, in_child, inside, spec, takes};
 use libc::{c_int, itimerspec, timespec};
 use std::ptr::null_mut;
 use std::time::Duration;
@@ -72,10 +72,7 @@ fn timers_of_processes_expire_at_their_times() {
 
 fn processes() {
     let signal = libc::SIGRTMIN() + 3;
-    let mut set = unsafe { std::mem::zeroed() };
-    unsafe { libc::sigaddset(&raw mut set, signal) };
-    unsafe { libc::sigaddset(&raw mut set, libc::SIGALRM) };
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
+    let set = block(&[signal, libc::SIGALRM]);
     let wait = || {
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let signal = unsafe { libc::sigwaitinfo(&raw const set, &raw mut info) };
@@ -121,9 +118,7 @@ fn alarms_expire_at_their_times() {
 }
 
 fn alarms() {
-    let mut set = unsafe { std::mem::zeroed() };
-    unsafe { libc::sigaddset(&raw mut set, libc::SIGALRM) };
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
+    let set = block(&[libc::SIGALRM]);
     let wait = || unsafe { libc::sigwaitinfo(&raw const set, null_mut()) };
     assert_eq!(unsafe { libc::alarm(60) }, 0);
     std::thread::sleep(Duration::from_secs(20));

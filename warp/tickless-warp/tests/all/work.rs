@@ -1,6 +1,6 @@
 //! Work that is under way while every thread sleeps: the clock must not jump over it.
 
-use crate::harness::{Place, inside, inside_each, spec, takes, wait_alone};
+use crate::harness::{Place, block, inside, inside_each, spec, takes, wait_alone};
 use libc::c_long;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -21,11 +21,9 @@ fn outruns_an_alarm(what: &str, calls: u32, call: impl Fn()) {
 fn a_wait_of_no_time_does_not_move_the_clock() {
     inside_each(&[Place::Plain, Place::Namespace], || {
         let call = libc::syscall;
-        let mut set = unsafe { std::mem::zeroed() };
-        unsafe { libc::sigaddset(&raw mut set, libc::SIGUSR2) };
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
+        let set = block(&[libc::SIGUSR2]);
         let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-        let mut op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
+        let op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
         let word = 1_u64;
         let epoll = unsafe { libc::epoll_create1(0) };
         let mut event = libc::epoll_event { events: 0, u64: 0 };
@@ -64,7 +62,6 @@ fn a_wait_of_no_time_does_not_move_the_clock() {
             }
         }
         unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
-        let _ = &mut op;
     });
 }
 
