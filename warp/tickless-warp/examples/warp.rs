@@ -19,12 +19,8 @@ fn main() -> ExitCode {
     };
     match run(program, args, &options, &mut |note| eprintln!("warp: {note}")) {
         Ok(outcome) => {
-            eprintln!(
-                "warp: {:.3} s passed, {:.3} s used, {} jumps",
-                outcome.passed.as_secs_f64(),
-                outcome.used.as_secs_f64(),
-                outcome.jumps
-            );
+            let [passed, used] = [outcome.passed, outcome.used].map(|time| time.as_secs_f64());
+            eprintln!("warp: {passed:.3} s passed, {used:.3} s used, {} jumps", outcome.jumps);
             match outcome.ended {
                 Ended::Status(status) => ExitCode::from(status),
                 Ended::Until => ExitCode::from(124),

@@ -2,19 +2,6 @@
 //! waits, the clock moves to the earliest deadline that any of them waits for. CPU work runs
 //! natively.
 //!
-//! The layers, from the bottom:
-//!
-//! - `timeout`, `line`: what a timeout means, and what time it is. Both do arithmetic only.
-//! - `filter`: the seccomp filter, which decides which system calls are trapped.
-//! - `deadlines`: all deadlines in their order, on the timers of `tickless-core`.
-//! - `sys`: system calls of the tracer.
-//! - `page`: the code and data by which programs read the clock without a system call.
-//! - `thread`, `tree`: what each thread does, and what the tracer has to do when that changes.
-//! - `ends`, `asleep`, `look`: what ends a sleep, whether all threads wait, and how the kernel
-//!   shows it.
-//! - `engine`: what the tracer does at each stop of a thread, and when it moves the clock.
-//! - `report`: which threads waited for what.
-//!
 //! Needs Linux 5.6 or later on x86-64; elsewhere [`run`] returns [`WarpError::Platform`].
 
 mod error;
@@ -53,10 +40,8 @@ mod tree;
 mod unsupported;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub use engine::run;
+pub use engine::{end_by, run};
 pub use error::WarpError;
 pub use options::{Ended, Note, Options, Outcome, Outside, Pace, Process};
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub use sys::launch::end_by;
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 pub use unsupported::{end_by, run};

@@ -148,11 +148,9 @@ fn polls(tid: pid_t, &(number, _, args): &Call) -> Option<Vec<libc::pollfd>> {
     const COUNT_MAX: u64 = 1_024;
     let [first, second, third, fourth, ..] = args;
     let read = |words: u64, at| {
-        let mut bytes = vec![0; 8 * words as usize];
-        let is_read = memory::read(tid, at, &mut bytes);
-        is_read.then(|| {
-            bytes.as_chunks().0.iter().map(|of| u64::from_ne_bytes(*of)).collect::<Vec<_>>()
-        })
+        let mut bytes = vec![[0; 8]; words as usize];
+        let is_read = memory::read(tid, at, bytes.as_flattened_mut());
+        is_read.then(|| bytes.into_iter().map(u64::from_ne_bytes).collect::<Vec<_>>())
     };
     let poll = |fd, events, revents| libc::pollfd { fd, events, revents };
     match number {

@@ -66,7 +66,7 @@ impl Untraced {
     }
 }
 
-/// What is known of a thread's last untraced wait (one with the kernel's own timeout).
+/// What is known of a thread's last untraced wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Progress {
     /// The thread waits.
@@ -92,8 +92,8 @@ pub(crate) enum State {
     New,
     /// The thread runs, or waits in a call without a timeout or with the kernel's own timeout.
     Free(Last),
-    /// The thread makes a call that only sleeps. It is blocked until the tracer answers its notice
-    /// (the seccomp message about the call); only a signal can end the sleep early.
+    /// The thread makes a call that only sleeps. It is blocked until the tracer answers its notice;
+    /// only a signal can end the sleep early.
     Held(Wait, Notice),
     /// The thread is in a wait that has no timeout in the kernel. ptrace reports the call's end.
     Waiting(Wait),
@@ -143,7 +143,7 @@ pub(crate) enum Before {
     /// It has stopped, with these registers, at a call that it does not make: the first one after
     /// a wait that the clock has jumped to the end of.
     Skipped(Registers),
-    /// It is blocked until its notice (the seccomp message about the call) is answered.
+    /// It is blocked until its notice is answered.
     Notice(Notice),
 }
 
@@ -370,20 +370,16 @@ impl State {
             }
             Change::Lends => (State::Lending, Then::Resume(0)),
             Change::IsDue(progress) => return self.is_due(progress, now),
-            Change::IsReleased => match before {
-                State::Held(..) => (State::Free(Last::Nothing), Then::Nothing),
-                _ => return effects,
-            },
-            Change::WasAwake => match before {
-                State::Free(Last::Due(wait, _)) => {
-                    (State::Free(Last::Due(wait, Woken::No)), Then::Nothing)
-                }
-                _ => return effects,
-            },
-            Change::HasWaited => match before.untraced() {
-                Some(_) => (before.with(Last::Nothing), Then::Nothing),
-                None => return effects,
-            },
+            Change::IsReleased if matches!(before, State::Held(..)) => {
+                (State::Free(Last::Nothing), Then::Nothing)
+            }
+            Change::WasAwake if let State::Free(Last::Due(wait, _)) = before => {
+                (State::Free(Last::Due(wait, Woken::No)), Then::Nothing)
+            }
+            Change::HasWaited if before.untraced().is_some() => {
+                (before.with(Last::Nothing), Then::Nothing)
+            }
+            Change::IsReleased | Change::WasAwake | Change::HasWaited => return effects,
         };
         effects
     }

@@ -16,4 +16,5 @@ mod untraced;
 mod waits;
 mod ways;
 
+pub use crate::sys::launch::end_by;
 pub use run::run;

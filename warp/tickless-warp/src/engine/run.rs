@@ -212,13 +212,8 @@ impl Engine<'_> {
         if self.deadlines.next().is_none() && !may_hide {
             return false;
         }
-        match self.census() {
-            Census::Asleep => {}
-            Census::AwaitsOutside(tid, what) => {
-                self.note_outside(tid, what);
-                return false;
-            }
-            _ => return false,
+        if self.census() != Census::Asleep {
+            return false;
         }
         if self.takes_event() {
             return true;
@@ -327,8 +322,10 @@ impl Engine<'_> {
         }
         let look = Kernel { events: self.thread_events.as_ref(), inputs };
         let found = census(&mut self.tree, &look, self.last);
-        if let Census::Awake(tid) | Census::Awaits(tid, _) = found {
-            self.last = tid;
+        match found {
+            Census::Asleep => {}
+            Census::Awake(tid) | Census::Awaits(tid, _) => self.last = tid,
+            Census::AwaitsOutside(tid, what) => self.note_outside(tid, what),
         }
         found
     }
@@ -390,7 +387,7 @@ impl Engine<'_> {
         } else if rounds.awake >= PATIENCE {
             self.note_once(match found {
                 Census::Awaits(_, call) => Note::Awaits(process, call),
-                Census::AwaitsOutside(tid, what) => Note::Outside(self.tree.name_of(tid), what),
+                Census::AwaitsOutside(..) => return,
                 _ => Note::Computes(process, self.options.pace),
             });
         }

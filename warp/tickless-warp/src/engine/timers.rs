@@ -87,7 +87,7 @@ impl Engine<'_> {
         let before = self.setting(id);
         let Some(timer) = self.timers.get(&id) else { return INVALID };
         if let Effect::Count(fd) = &timer.effect {
-            descriptors::clear_timer(fd);
+            descriptors::set_timer(fd, 0);
         }
         let is_absolute = flags & libc::TIMER_ABSTIME as u64 != 0;
         let at = When::At { clock: timer.clock, ns: value };

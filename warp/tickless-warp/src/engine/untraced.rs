@@ -30,9 +30,9 @@ pub(super) fn flows(options: &Options) -> bool {
 }
 
 impl Engine<'_> {
-    /// Begins the wait of a thread that has sent a notice (the seccomp message about a call) and is
-    /// blocked until the answer. A sleep that is held (see `holds`) is answered at its deadline,
-    /// and never made. Any other call is answered at once, and the thread then makes it.
+    /// Begins the wait of a thread that has sent a notice and is blocked until the answer. A sleep
+    /// that is held (see `holds`) is answered at its deadline, and never made. Any other call is
+    /// answered at once, and the thread then makes it.
     pub(crate) fn begin_by_notice(&mut self, notice: Notice) {
         let Notice { tid, call, .. } = notice;
         let before = Before::Notice(notice);

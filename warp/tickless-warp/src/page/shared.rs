@@ -57,7 +57,6 @@ impl SharedPage {
             let words = [line.base_tsc, line.mult, line.base_ns];
             let words = words.into_iter().chain(offsets.0.iter().map(|&of| of.cast_unsigned()));
             for (index, word) in words.enumerate() {
-                debug_assert!(index < WORDS);
                 let at = DATA + COPIES * (copy + 1) + 8 * index;
                 // SAFETY: as above; `at` is a multiple of eight within the second page.
                 unsafe { AtomicU64::from_ptr(self.begin.add(at).cast()) }

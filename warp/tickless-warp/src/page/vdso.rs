@@ -18,10 +18,9 @@ pub(super) fn image() -> Option<Vec<u8>> {
 
 /// Returns the address at which a process has the vDSO, from its auxiliary vector.
 pub(crate) fn address(pid: i32) -> Option<u64> {
-    const AT_SYSINFO_EHDR: u64 = 33;
     let vector = fs::read(format!("/proc/{pid}/auxv")).ok()?;
     let words = vector.chunks_exact(8).filter_map(|word| word.try_into().ok());
     let words: Vec<u64> = words.map(u64::from_ne_bytes).collect();
-    let entry = words.chunks_exact(2).find(|entry| entry[0] == AT_SYSINFO_EHDR)?;
+    let entry = words.chunks_exact(2).find(|entry| entry[0] == libc::AT_SYSINFO_EHDR)?;
     Some(entry[1]).filter(|address| *address != 0)
 }

@@ -91,17 +91,15 @@ impl<T> Programs<T> {
                 code.get_mut(at + 4..at + 8)?.copy_from_slice(&map.as_raw_fd().to_ne_bytes());
             }
             const INSTRUCTION: usize = 8;
-            let program = bpf(
-                PROG_LOAD,
-                &ProgLoad {
-                    kind: RAW_TRACEPOINT,
-                    instructions: (code.len() / INSTRUCTION) as u32,
-                    code: code.as_ptr() as u64,
-                    license: c"Dual MIT/GPL".as_ptr() as u64,
-                },
-            )?;
+            let load = ProgLoad {
+                kind: RAW_TRACEPOINT,
+                instructions: (code.len() / INSTRUCTION) as u32,
+                code: code.as_ptr() as u64,
+                license: c"Dual MIT/GPL".as_ptr() as u64,
+            };
+            let loaded = bpf(PROG_LOAD, &load)?;
             let name = format!("{point}\0");
-            let program = u64::from(program.as_raw_fd().cast_unsigned());
+            let program = u64::from(loaded.as_raw_fd().cast_unsigned());
             attached.push(bpf(RAW_TRACEPOINT_OPEN, &Open { name: name.as_ptr() as u64, program })?);
         }
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);

@@ -43,12 +43,9 @@ pub(crate) fn timer_clock(fd: &OwnedFd) -> Option<u64> {
     field(fd, "clockid:")
 }
 
-/// Forgets the expiries of a timer that have not been read, as setting the timer does.
-pub(crate) fn clear_timer(fd: &OwnedFd) {
-    set_timer(fd, 0);
-}
-
-fn set_timer(fd: &OwnedFd, nanos: i64) {
+/// Has a timer expire once after so many nanoseconds, or not at all if that is zero. Forgets its
+/// expiries that have not been read.
+pub(crate) fn set_timer(fd: &OwnedFd, nanos: i64) {
     let it_value = Timespec { tv_sec: 0, tv_nsec: nanos };
     let setting = Itimerspec { it_interval: Timespec::default(), it_value };
     let _ = timerfd_settime(fd, TimerfdTimerFlags::empty(), &setting);

@@ -26,12 +26,8 @@ pub(crate) fn write(tid: pid_t, address: u64, bytes: &[u8]) -> bool {
 
 /// Reads `N` words.
 pub(crate) fn words<const N: usize>(tid: pid_t, address: u64) -> Option<[u64; N]> {
-    let mut words = [0_u64; N];
-    // SAFETY: any bytes are valid words, and nothing else uses the array.
-    let bytes = unsafe {
-        std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), size_of_val(&words))
-    };
-    read(tid, address, bytes).then_some(words)
+    let mut words = [[0; 8]; N];
+    read(tid, address, words.as_flattened_mut()).then(|| words.map(u64::from_ne_bytes))
 }
 
 pub(crate) fn write_words(tid: pid_t, address: u64, words: &[u64]) -> bool {
