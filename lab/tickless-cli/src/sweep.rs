@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use tickless_fleet::simulate::{HZ_MAX, StudyName};
 use tickless_fleet::sweep::{Grid, run};
-use tickless_lab::machines;
 use tickless_lab::progress::Progress;
+use tickless_lab::{LabError, machines};
 use tickless_machine::size::CPUS_MAX;
 use tickless_trace::replay::ReplayPolicy;
 
@@ -24,8 +24,8 @@ use tickless_trace::replay::ReplayPolicy;
 /// keeps what it has, call `simulate` from Python.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tickless sweep rearm --machine ivybridge-ex-16s --cpus 30,120,480 --seeds 0-9 > rearm.csv\n  \
-    tickless sweep rearm schedule --machine new.toml --policy lazy --hz 250,1000 > new.csv\n\n\
+    tickless sweep clock --machine ivybridge-ex-16s --cpus 30,120,480 > clock.csv\n  \
+    tickless sweep schedule --machine haswell-ex-4s --hz 250,1000 --seeds 0-9 > slices.csv\n\n\
     Exit status: 0 if done, failed combinations included, 1 if the rows cannot be written,\n\
     2 for a wrong command line or machine, 130 if interrupted.")]
 pub struct SweepArgs {
@@ -48,7 +48,7 @@ pub struct SweepArgs {
         Numbers::within(text, 1..=HZ_MAX.into())
     })]
     hz: Option<Numbers>,
-    /// Seeds, such as 0-99
+    /// Seeds, such as 0-99, for the studies that draw by chance: cancel, deferred and schedule
     #[arg(long, value_name = "LIST", default_value = "0", value_parser = |text: &str| {
         Numbers::within(text, 0..=u64::MAX)
     })]
@@ -63,11 +63,11 @@ pub struct SweepArgs {
 
 impl Command for SweepArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let machines = self.machine.iter().map(|name| machines::find(name));
+        let machines = self.machine.iter().map(|name| Ok((name.clone(), machines::find(name)?)));
         let numbers = |list: &Option<Numbers>| list.clone().map_or_else(Vec::new, |list| list.0);
         let grid = Grid {
             studies: self.studies.clone(),
-            machines: machines.collect::<Result<_, _>>().map_err(Failure::usage)?,
+            machines: machines.collect::<Result<_, LabError>>().map_err(Failure::usage)?,
             cpus: numbers(&self.cpus).into_iter().map(|it| it as u16).collect(),
             policies: self.policy.clone(),
             hz: numbers(&self.hz).into_iter().map(|it| it as u32).collect(),

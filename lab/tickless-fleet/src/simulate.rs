@@ -8,9 +8,10 @@
 use crate::row::{Figure, Row};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_lab::studies::rearm::model as rearm;
-use tickless_lab::studies::{self, STUDIES, Study, schedule};
+use tickless_lab::studies::{self, Column, Role, STUDIES, Study, schedule};
+use tickless_machine::machines;
 use tickless_machine::size::exactly;
-use tickless_machine::spec::Spec;
+use tickless_machine::spec::{Origin, Spec};
 use tickless_trace::replay::ReplayPolicy;
 
 /// The greatest tick rate of a simulated machine, in ticks a second.
@@ -32,6 +33,11 @@ impl StudyName {
 
     pub const fn name(self) -> &'static str {
         self.0
+    }
+
+    /// Whether the study draws anything by chance. Otherwise the seed changes nothing.
+    const fn draws(self) -> bool {
+        !matches!(self.0.as_bytes(), b"rearm" | b"clock" | b"phase")
     }
 
     /// The policies from which a cell can choose one for this study. Empty for a study that
@@ -86,7 +92,13 @@ impl Cell {
         spec.seed = self.seed;
         if let Some(study) = Study::named(self.study.name()) {
             let hz: &[&str] = if self.hz.is_some() { &["workload.hz"] } else { &[] };
-            spec.require(&[study.needs, hz].concat()).map_err(|error| error.to_string())?;
+            let needs = [study.needs, hz].concat();
+            let has_all =
+                |(name, spec): &(&'static str, Spec)| spec.require(&needs).is_ok().then_some(*name);
+            spec.require(&needs).map_err(|error| {
+                let others: Vec<&str> = built_in().filter_map(|one| has_all(&one)).collect();
+                format!("{error}. Study {} runs on {}", study.name, others.join(", "))
+            })?;
         }
         Ok(spec)
     }
@@ -111,6 +123,9 @@ impl Cell {
             (_, Some(hz)) if !(1..=HZ_MAX).contains(&hz) => {
                 Err(format!("{hz} ticks a second; ask for 1 to {HZ_MAX}"))
             }
+            _ if self.seed != 0 && !self.study.draws() => Err(format!(
+                "study {name} draws nothing by chance: each seed gives the same figures; leave it out"
+            )),
             _ => Ok(()),
         }
     }
@@ -124,19 +139,49 @@ impl Cell {
         let spec = self.machine(like)?;
         catch("the simulation", || match (Study::named(self.study.name()), self.policy) {
             (None, _) => self.slices(&spec),
-            (Some(_), Some(policy)) => self.ping_pong(&spec, policy),
+            (Some(_), Some(policy)) => {
+                let mut figures = self.ping_pong(&spec, policy)?;
+                let of = policy.name().replace('-', "_");
+                for one in &mut figures {
+                    one.role = self.role(like, &format!("{of}.{}", one.figure)).to_string();
+                }
+                Ok(figures)
+            }
             (Some(study), None) => {
                 let cells = (study.cells)(&spec).map_err(|error| of_machine(&spec, error))?;
-                Ok(cells.into_iter().map(|cell| figure(&cell.unpublished())).collect())
+                let figure = |cell: studies::Cell| {
+                    let role = self.role(like, &cell.id).to_string();
+                    Figure { role, ..figure(&cell.unpublished()) }
+                };
+                Ok(cells.into_iter().map(figure).collect())
             }
         })
+    }
+
+    /// Returns the role of a figure: calibrated if a number of this machine was fitted to it, and
+    /// nothing was changed since then.
+    fn role(&self, like: &Spec, figure: &str) -> &'static str {
+        let is_changed = self.hz.is_some()
+            || self.length.is_some()
+            || self.cpus != like.costs().topology.cpus()
+            || !built_in().any(|(_, one)| one.fingerprint() == like.fingerprint());
+        let is_to = |origin: &Origin| matches!(origin, Origin::Fitted(cell) if cell == figure);
+        let is_fitted = like.parameters().any(|(_, parameter)| is_to(&parameter.origin));
+        let role = if is_fitted && !is_changed { Role::Calibrated } else { Role::Predicted };
+        role.name()
     }
 
     fn ping_pong(&self, spec: &Spec, policy: ReplayPolicy) -> Figures {
         let rounds = self.length.unwrap_or(20_000);
         let ran = rearm::run(spec, policy, rearm::Others::Watchdog, rounds);
         let ran = ran.map_err(|error| of_machine(spec, error))?;
-        Ok(rearm::COLUMNS.map(|(what, unit, of)| Figure::predicted(what, unit, of(&ran))).to_vec())
+        // A rate of a run that ends within a few ticks would be that of its beginning.
+        let ticks = ran.us * f64::from(rounds) * spec.value("workload.hz") / 1e6;
+        let is_seen = |unit: &str| ticks >= 10.0 || !unit.ends_with("/s");
+        let figure = |(what, unit, of): Column<rearm::Outcome>| {
+            Figure::predicted(what, unit, if is_seen(unit) { of(&ran) } else { f64::NAN })
+        };
+        Ok(rearm::COLUMNS.map(figure).to_vec())
     }
 
     fn slices(&self, spec: &Spec) -> Figures {
@@ -154,12 +199,12 @@ impl Cell {
         Ok(figures)
     }
 
-    /// Returns the columns that all rows of this cell share.
-    pub fn labels(&self, like: &Spec) -> Row {
+    /// Returns the columns that all rows of this cell share. `machine` is how the user named it.
+    pub fn labels(&self, machine: &str, like: &Spec) -> Row {
         Row {
             version: env!("CARGO_PKG_VERSION").to_string(),
             study: Some(self.study.name().to_string()),
-            machine: Some(like.name.clone()),
+            machine: Some(machine.to_string()),
             machine_hash: Some(format!("{:016x}", like.fingerprint())),
             cpus: Some(self.cpus.into()),
             policy: self.policy.map(|policy| policy.name().to_string()),
@@ -168,6 +213,12 @@ impl Cell {
             ..Row::default()
         }
     }
+}
+
+/// The machines of this program, by name.
+fn built_in() -> impl Iterator<Item = (&'static str, Spec)> {
+    let spec = |name: &'static str| Some((name, machines::named(name)?.ok()?));
+    machines::FILES.iter().filter_map(move |(name, _)| spec(name))
 }
 
 fn of_machine(spec: &Spec, error: impl std::fmt::Display) -> String {

@@ -15,7 +15,8 @@ use tickless_trace::replay::ReplayPolicy;
 #[derive(Debug)]
 pub struct Grid {
     pub studies: Vec<StudyName>,
-    pub machines: Vec<Spec>,
+    /// Each with the name that the user gave it.
+    pub machines: Vec<(String, Spec)>,
     pub cpus: Vec<u16>,
     pub policies: Vec<ReplayPolicy>,
     pub hz: Vec<u32>,
@@ -33,7 +34,7 @@ impl Grid {
     /// # Errors
     ///
     /// A study or a machine does not have what one of the cells asks for, or there are too many.
-    pub fn cells(&self) -> Result<Vec<(&Spec, Cell)>, String> {
+    pub fn cells(&self) -> Result<Vec<(&(String, Spec), Cell)>, String> {
         let lengths = [self.machines.len(), self.cpus.len(), self.policies.len(), self.hz.len()];
         let each = lengths.into_iter().map(|length| length.max(1));
         let most = each.fold(self.seeds.len(), usize::saturating_mul);
@@ -41,23 +42,23 @@ impl Grid {
         if most > CELLS_MAX {
             return Err(format!("{most} cells are more than {CELLS_MAX}; ask for fewer seeds"));
         }
+        let length = self.length;
         let mut cells = Vec::new();
         for &study in &self.studies {
             let policies = self.policies_of(study)?;
-            for like in &self.machines {
-                let own = [like.costs().topology.cpus()];
+            for machine in &self.machines {
+                let own = [machine.1.costs().topology.cpus()];
                 let sizes = if self.cpus.is_empty() { &own[..] } else { &self.cpus };
                 for (&cpus, &policy) in pairs(sizes, &policies) {
-                    for (&hz, &seed) in pairs(&options(&self.hz), &self.seeds) {
-                        let length = self.length;
-                        cells.push((like, Cell { study, cpus, policy, hz, seed, length }));
+                    for hz in options(&self.hz) {
+                        let cell = |seed| Cell { study, cpus, policy, hz, seed, length };
+                        // No seed but 0 is refused if the greatest is not.
+                        cell(self.seeds.iter().copied().max().unwrap_or(0)).machine(&machine.1)?;
+                        cells.extend(self.seeds.iter().map(|&seed| (machine, cell(seed))));
                     }
                 }
             }
         }
-        // The seed is the one parameter that every machine and study has.
-        let of_first_seed = cells.iter().step_by(self.seeds.len().max(1));
-        of_first_seed.map(|(like, cell)| cell.machine(like)).collect::<Result<Vec<_>, _>>()?;
         Ok(cells)
     }
 
@@ -92,7 +93,7 @@ fn pairs<'a, A, B>(all: &'a [A], each: &'a [B]) -> impl Iterator<Item = (&'a A, 
 ///
 /// The first error of `each`.
 pub fn run(
-    cells: &[(&Spec, Cell)],
+    cells: &[(&(String, Spec), Cell)],
     threads: usize,
     stop: &AtomicBool,
     mut each: impl FnMut(Vec<Row>) -> io::Result<()>,
@@ -102,8 +103,8 @@ pub fn run(
     let simulate = |sender: mpsc::Sender<(usize, Vec<Row>)>| {
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((like, cell)) = cells.get(number) else { return };
-            let rows = cell.labels(like).rows(cell.simulate(like));
+            let Some(((name, like), cell)) = cells.get(number) else { return };
+            let rows = cell.labels(name, like).rows(cell.simulate(like));
             if sender.send((number, rows)).is_err() {
                 return;
             }
