@@ -39,12 +39,14 @@ __all__ = [
     "report",
     "save_machine",
     "simulate",
+    "study",
 ]
 __version__ = _version("tickless")
 
 _Path = str | _os.PathLike[str]
 _Value = str | int | float
 _Values = _Value | _Iterable[_Value] | None
+_Paths = _Path | _Iterable[_Path]
 _Document = dict[str, Any]
 
 
@@ -71,31 +73,43 @@ def _program() -> str:
     return found
 
 
-def _several(values: _Values) -> list[str]:
+def _several(name: str, values: _Values) -> list[str]:
+    """The values of an option; none if it is left out. A number of numpy counts as one value."""
     if values is None:
         return []
-    if isinstance(values, str | int | float):
+    if isinstance(values, str) or not isinstance(values, _Iterable):
         return [str(values)]
-    return [str(value) for value in values]
+    if isinstance(values, range) and values.step == 1 and values:
+        return [f"{values.start}-{values.stop - 1}"]
+    several = [str(value) for value in values]
+    if not several:
+        raise TicklessError(f"{name} is empty; leave it out, or name a value")
+    return several
 
 
 def _output(command: str, *places: _Path, lists: _Mapping[str, _Values] = {}, **options: Any) -> str:
     """What the command prints. ``lists`` become one option each, separated by commas."""
     given = []
     for name, value in options.items():
-        name = name.replace("_", "-")
+        option = name.replace("_", "-")
         if isinstance(value, bool):
-            given += [f"--{name}"] * value
+            given += [f"--{option}"] * value
         else:
-            given += [f"--{name}={one}" for one in _several(value)]
-    given += [f"--{name}={','.join(all)}" for name, of in lists.items() if (all := _several(of))]
+            given += [f"--{option}={one}" for one in _several(name, value)]
+    given += [f"--{name}={','.join(all)}" for name, of in lists.items() if (all := _several(name, of))]
     arguments = [_program(), command, *given, "--", *(_os.fspath(place) for place in places)]
-    done = _subprocess.run(arguments, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, _OUT_OF_BOUNDS):
-        said = done.stderr.split("\n\nFor more information")[0].split("\n\nUsage:")[0]
-        raise TicklessError(said.strip().removeprefix("tickless: ").removeprefix("error: "))
-    _sys.stderr.write(done.stderr)
-    return done.stdout
+    try:
+        done = _subprocess.run(arguments, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise TicklessError(f"tickless {command} cannot be started: {error.strerror}") from error
+    said = done.stderr.strip()
+    # `fleet` fails if no trace can be used, with a document that says why.
+    if done.returncode in (0, _OUT_OF_BOUNDS) or not said:
+        _sys.stderr.write(done.stderr)
+        return done.stdout
+    said = said.split("\n\nFor more information")[0].split("\n\nUsage:")[0]
+    # Remarks about a trace come before the error.
+    raise TicklessError(said.split("\ntickless: ")[-1].removeprefix("tickless: ").removeprefix("error: "))
 
 
 def _document(command: str, *places: _Path, lists: _Mapping[str, _Values] = {}, **options: Any) -> Any:
@@ -132,13 +146,13 @@ def save_machine(
     ``cpus`` keeps cores and sockets whole. ``title`` is the machine's name in results.
     """
     changes = [f"{key}={value}" for key, value in numbers.items()]
-    _output("machines", like, set=changes, cpus=cpus, title=title, output=_os.fspath(path))
+    _output("machines", like, set=changes or None, cpus=cpus, title=title, output=_os.fspath(path))
     return _os.fspath(path)
 
 
 def simulate(
     study: str | _Iterable[str],
-    machine: _Path | _Iterable[_Path],
+    machine: _Paths,
     *,
     cpus: int | _Iterable[int] | None = None,
     policy: str | _Iterable[str] | None = None,
@@ -153,18 +167,19 @@ def simulate(
     ``machine`` a name of ``machines()`` or a file. ``cpus`` is a number that the machine can have,
     its own if left out. ``policy`` is one of ``rearm`` (``eager``, ``lazy``, ``restart-aware``) or
     of ``schedule``; all run if it is left out. ``hz`` is the tick rate. ``length`` is the number of
-    round trips of ``rearm`` under one policy, or of messages of ``schedule``. Each of the others can
-    be several. What the machine or the study does not have is an error. It takes ``threads`` CPUs,
-    all if left out.
+    round trips of ``rearm`` under named policies (20,000), or of messages of ``schedule`` (20). Each
+    of the others can be several. ``seed`` is for ``cancel``, ``deferred`` and ``schedule``, which
+    draw by chance. What the machine or the study does not have is an error. It takes ``threads``
+    CPUs, all if left out. Ctrl-C leaves no rows.
 
     >>> rows = simulate("rearm", "x5675-2s", policy="eager", length=100)
     >>> [round(row["value"]) for row in rows if row["figure"] == "device_writes_per_round_trip"]
     [8]
     """
-    names = [machine] if isinstance(machine, str | _os.PathLike) else machine
+    names = _paths(machine)
     text = _output(
         "sweep",
-        *_several(study),
+        *_several("study", study),
         machine=[_os.fspath(name) for name in names],
         policy=policy,
         length=length,
@@ -183,24 +198,36 @@ def simulate(
 
 
 def replay(
-    trace: _Path, policies: _Iterable[str] | None = None, *, inference: bool = True
+    trace: _Path,
+    policy: str | _Iterable[str] | None = None,
+    *,
+    inference: bool = True,
+    hz: int | _Iterable[int] | None = None,
+    upgrade: str | None = None,
 ) -> _Document:
-    """Replays a kernel trace through the timer core, once for each policy.
+    """Replays a kernel trace through the timer core, once for each policy, in their own order.
 
-    ``policies`` are ``eager``, ``lazy`` and ``restart-aware`` if left out. Without ``inference``
-    only the operations that the trace records are replayed.
+    ``policy`` is ``eager``, ``lazy`` and ``restart-aware`` if left out. Without ``inference`` only
+    the operations that the trace records are replayed. ``hz`` are other tick rates to replay with,
+    and ``upgrade`` is a kernel's version, such as ``"7.2"``.
     """
-    found: _Document = _document("replay", trace, policy=policies, no_inference=not inference)
+    options: dict[str, Any] = {"policy": policy, "no_inference": not inference}
+    options |= {"hz": hz, "upgrade": upgrade}
+    found: _Document = _document("replay", trace, **options)
     return found
 
 
-def fleet(traces: _Iterable[_Path]) -> _Document:
+def fleet(traces: _Paths) -> _Document:
     """A summary of many kernel traces, one for each machine.
 
     A trace that cannot be used has an ``error``, and no ``figures``.
     """
-    found: _Document = _document("fleet", *traces)
+    found: _Document = _document("fleet", *_paths(traces))
     return found
+
+
+def _paths(paths: _Paths) -> _Iterable[_Path]:
+    return [paths] if isinstance(paths, str | _os.PathLike) else paths
 
 
 def project(
@@ -209,7 +236,7 @@ def project(
     *,
     cpus: int | _Iterable[int] | None = None,
     clock: str = "tsc",
-    policies: _Iterable[str] | None = None,
+    policy: str | _Iterable[str] | None = None,
     seed: int = 0,
     seconds: float | None = None,
 ) -> _Document:
@@ -219,7 +246,7 @@ def project(
     ``hpet`` or ``combined``. ``seconds`` of the trace run, about a million operations if left out.
     """
     options = {"machine": _os.fspath(machine), "clock": clock, "seed": seed, "seconds": seconds}
-    found: _Document = _document("project", trace, policy=policies, lists={"cpus": cpus}, **options)
+    found: _Document = _document("project", trace, policy=policy, lists={"cpus": cpus}, **options)
     return found
 
 
@@ -249,23 +276,23 @@ def quota(
     process: str | None = None,
     pid: int | None = None,
     thread: str | None = None,
-    without: _Iterable[str | int] | None = None,
-    limits: _Iterable[str | float] | None = None,
-    periods: _Iterable[str] | None = None,
-    bursts: _Iterable[float] | None = None,
-    cpus: _Iterable[int] | None = None,
+    without: str | int | _Iterable[str | int] | None = None,
+    limit: str | float | _Iterable[str | float] | None = None,
+    period: str | _Iterable[str] | None = None,
+    burst: float | _Iterable[float] | None = None,
+    cpus: int | _Iterable[int] | None = None,
     delay: str | None = None,
     delayed: float | None = None,
 ) -> _Document:
     """Predicts what other CPU limits would have done, as ``tickless quota`` does.
 
-    The trace is one of ``tickless record --events quota``. ``limits`` are in CPUs, ``periods`` and
-    ``delay`` times with their unit, ``bursts`` and ``delayed`` percentages. The delays of threads
+    The trace is one of ``tickless record --events quota``. ``limit`` is in CPUs, ``period`` and
+    ``delay`` times with their unit, ``burst`` and ``delayed`` percentages. The delays of threads
     ``without`` do not count; it has parts of names, and numbers.
     """
     chosen: dict[str, Any] = {"cgroup": cgroup, "process": process, "pid": pid, "thread": thread}
-    lists: dict[str, _Values] = {"without": without, "limit": limits, "period": periods}
-    lists |= {"burst": bursts, "cpus": cpus}
+    lists: dict[str, _Values] = {"without": without, "limit": limit, "period": period}
+    lists |= {"burst": burst, "cpus": cpus}
     found: _Document = _document("quota", trace, delay=delay, delayed=delayed, lists=lists, **chosen)
     return found
 
@@ -279,12 +306,35 @@ def compare(a: _Path, b: _Path, *, all: bool = False) -> _Document:
     return found
 
 
-def doctor(*, duration: str | None = None, checks: _Iterable[str] | None = None) -> list[_Document]:
+def doctor(
+    *, duration: str | None = None, check: str | _Iterable[str] | None = None
+) -> list[_Document]:
     """Looks for needless costs of this machine's timers, as ``tickless doctor`` does.
 
     ``duration`` is a time with its unit, ``"3s"`` if left out. Root sees more.
     """
-    found: list[_Document] = _document("doctor", duration=duration, lists={"check": checks})
+    found: list[_Document] = _document("doctor", duration=duration, lists={"check": check})
+    return found
+
+
+def study(
+    name: str,
+    *,
+    live: bool = False,
+    quick: bool = False,
+    full: bool = False,
+    cpus: int | _Iterable[int] | None = None,
+    machine: _Path | None = None,
+    seed: int = 0,
+    sensitivity: bool = False,
+) -> _Document:
+    """A study with its published figures, verdicts and plots, as ``tickless study`` shows it.
+
+    It is simulated, or with ``live`` measured on this machine. ``cpus`` are the points of a curve.
+    """
+    options: dict[str, Any] = {"live": live, "quick": quick, "full": full, "machine": machine}
+    options |= {"seed": seed, "sensitivity": sensitivity}
+    found: _Document = _document("study", name, lists={"cpus": cpus}, **options)
     return found
 
 

@@ -1,6 +1,6 @@
 //! The command `tickless late`, which explains late wakeups.
 
-use crate::command::{Command, Exit, Failure, complain};
+use crate::command::{Command, Exit, Failure};
 use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, Results, bare, paragraph, print, seen, write_csv, write_table};
 use crate::record;
@@ -65,13 +65,20 @@ impl Command for LateArgs {
             Some(path) => (traces::read(path)?, false),
             None => self.watch()?,
         };
-        trace.messages().for_each(complain);
         let selection = Selection { folds: !self.all, ..self.threads.selection() };
         let threshold = Ns::from_duration(self.threshold);
-        let late = Late { is_partial, ..explain(&trace, threshold, &selection) };
+        let mut late = Late { is_partial, ..explain(&trace, threshold, &selection) };
+        traces::complain_of(&trace, self.format, &mut late.notes);
         if late.threads == 0 && !selection.is_any() {
             return Err(Failure::new(format_args!(
                 "{}: no such process or thread in it. See which there are: ps -eLo pid,lwp,comm",
+                late.file
+            )));
+        }
+        if late.sleeps == 0 && is_blind(&late) && self.trace.is_some() {
+            return Err(Failure::new(format_args!(
+                "{}: no sched_switch in it, so no thread is seen to sleep or to wait for a CPU. \
+                 Record with tickless record --events late",
                 late.file
             )));
         }
@@ -97,6 +104,11 @@ impl LateArgs {
         recording.write("tickless late --watch", &mut text)?;
         Ok((Trace::parse("this machine", text.as_slice())?, end == End::Signal))
     }
+}
+
+/// Returns whether no wait for a CPU can be seen in the trace.
+fn is_blind(late: &Late) -> bool {
+    late.missing.iter().any(|missing| missing.starts_with("no sched_switch"))
 }
 
 impl Results for Late {
@@ -143,7 +155,11 @@ impl Results for Late {
         let title = "What ended the sleeps of these threads, timed or not:";
         write_shares(title, ["share", "time", "sleeps", "woken by"], &self.woken_by, out)?;
         if *late + waits.late == 0 {
-            return writeln!(out, "\nNothing was late.");
+            let what = match is_blind(self) {
+                true => "What was late is not to be seen",
+                false => "Nothing was late",
+            };
+            return writeln!(out, "\n{what}.");
         }
         let latest = worst.iter().map(|LateSleep { thread, pid, cpu, due_ns, late_ns, hops }| {
             let (due, late) = (*due_ns as f64 / 1e9, time(*late_ns));

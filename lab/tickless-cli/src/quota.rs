@@ -2,7 +2,7 @@
 
 mod page;
 
-use crate::command::{Command, Exit, Failure, complain};
+use crate::command::{Command, Exit, Failure};
 use crate::duration::parse_with_unit;
 use crate::output::{Format, Results, bare, paragraph, print, seen, write_csv, write_table};
 use crate::selection::ThreadArgs;
@@ -85,7 +85,6 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Command for QuotaArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let trace = traces::read(&self.trace)?;
-        trace.messages().for_each(complain);
         let request = Request {
             cgroup: self.cgroup.clone(),
             selection: self.threads.selection(),
@@ -97,7 +96,8 @@ impl Command for QuotaArgs {
             delay: Ns::from_duration(self.delay),
             delayed_percent_max: self.delayed,
         };
-        let prediction = predict(&trace, &request)?;
+        let mut prediction = predict(&trace, &request)?;
+        traces::complain_of(&trace, self.format, &mut prediction.notes);
         if let Some(path) = &self.html {
             let page = page::page(&prediction);
             write(path, page.as_ref()).map_err(|error| Failure::file(path, error))?;

@@ -104,7 +104,6 @@ impl ReplayArgs {
         };
         let inference = if self.no_inference { Inference::Off } else { Inference::On };
         let trace = traces::read(file)?;
-        trace.messages().for_each(complain);
         let lacks = |what: &str| Failure::new(format_args!("{}: {what}", trace.path));
         let (mut ticks, mut upgrade) = (Vec::new(), Vec::new());
         if !self.hz.is_empty() {
@@ -117,7 +116,9 @@ impl ReplayArgs {
                                 -e sched:sched_switch -e sched:sched_wakeup";
             upgrade = upgraded(&trace, inference).ok_or_else(|| lacks(WHAT))?;
         }
-        Ok(Summary { ticks, upgrade, ..summarise(&trace, policies, inference) })
+        let mut summary = summarise(&trace, policies, inference);
+        traces::complain_of(&trace, self.format, &mut summary.notes);
+        Ok(Summary { ticks, upgrade, ..summary })
     }
 
     /// With `--strict`, reports where the replay disagrees with the recording.

@@ -1,6 +1,7 @@
 //! Finds and reads traces named on a command line: files, patterns, and `-` for standard input.
 
-use crate::command::Failure;
+use crate::command::{Failure, complain};
+use crate::output::Format;
 use std::io;
 use std::path::{Path, PathBuf};
 use tickless_trace::Trace;
@@ -10,6 +11,16 @@ pub(crate) fn read(path: &Path) -> Result<Trace, TraceError> {
     match path.as_os_str() == "-" {
         true => Trace::parse("standard input", io::stdin().lock()),
         false => Trace::read(path),
+    }
+}
+
+/// Shows what is wrong with a trace on standard error. A JSON document has it before its `notes`,
+/// because a program reads nothing else.
+pub(crate) fn complain_of(trace: &Trace, format: Format, notes: &mut Vec<String>) {
+    let messages: Vec<String> = trace.messages().collect();
+    messages.iter().for_each(complain);
+    if format == Format::Json {
+        notes.splice(0..0, messages);
     }
 }
 

@@ -151,7 +151,12 @@ mod tests {
                 arms_most_percent: 60.0,
                 ..Figures::default()
             };
-            Machine { trace: number.to_string(), figures: Some(figures), error: None }
+            Machine {
+                trace: number.to_string(),
+                figures: Some(figures),
+                error: None,
+                notes: vec![],
+            }
         };
         let mut machines: Vec<Machine> = (0..40).map(machine).collect();
         machines.push(Machine::failed("cut".to_string(), "cut off".to_string()));

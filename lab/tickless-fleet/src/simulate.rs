@@ -66,7 +66,8 @@ impl std::str::FromStr for StudyName {
 pub struct Cell {
     pub study: StudyName,
     pub cpus: u16,
-    /// The policy for the timer device; `None` for all that the study knows.
+    /// The policy for the timer device; `None` for the cells of a study, which have it in their
+    /// names.
     pub policy: Option<ReplayPolicy>,
     /// Ticks a second; `None` for the machine's own.
     pub hz: Option<u32>,
@@ -124,7 +125,8 @@ impl Cell {
                 Err(format!("{hz} ticks a second; ask for 1 to {HZ_MAX}"))
             }
             _ if self.seed != 0 && !self.study.draws() => Err(format!(
-                "study {name} draws nothing by chance: each seed gives the same figures; leave it out"
+                "study {name} draws nothing by chance: each seed gives the same figures; leave it \
+                 out"
             )),
             _ => Ok(()),
         }
@@ -186,17 +188,11 @@ impl Cell {
 
     fn slices(&self, spec: &Spec) -> Figures {
         let hz = self.hz.map_or_else(|| (spec.value("workload.hz") as u64).max(1), u64::from);
-        let policies = self.policy.as_ref().map_or(schedule::POLICIES, std::slice::from_ref);
-        let mut figures = Vec::new();
-        for policy in policies {
-            let load = schedule::Load::new(spec, hz, self.length.unwrap_or(20));
-            let ran =
-                schedule::run(spec, load, *policy).map_err(|error| of_machine(spec, error))?;
-            figures.extend(schedule::COLUMNS.map(|(what, unit, of)| {
-                Figure::predicted(format!("{}.{what}", policy.name()), unit, of(&ran))
-            }));
-        }
-        Ok(figures)
+        let policy = self.policy.ok_or("study schedule runs under one policy; name it")?;
+        let load = schedule::Load::new(spec, hz, self.length.unwrap_or(20));
+        let ran = schedule::run(spec, load, policy).map_err(|error| of_machine(spec, error))?;
+        let columns = schedule::COLUMNS;
+        Ok(columns.map(|(what, unit, of)| Figure::predicted(what, unit, of(&ran))).to_vec())
     }
 
     /// Returns the columns that all rows of this cell share. `machine` is how the user named it.

@@ -10,13 +10,15 @@ use std::thread;
 use tickless_machine::spec::Spec;
 use tickless_trace::replay::ReplayPolicy;
 
+/// A machine, with the name that the user gave it.
+pub type Machine = (String, Spec);
+
 /// Values of each parameter. An empty list of CPUs or tick rates stands for each machine's own, and
 /// one of policies for all that a study knows.
 #[derive(Debug)]
 pub struct Grid {
     pub studies: Vec<StudyName>,
-    /// Each with the name that the user gave it.
-    pub machines: Vec<(String, Spec)>,
+    pub machines: Vec<Machine>,
     pub cpus: Vec<u16>,
     pub policies: Vec<ReplayPolicy>,
     pub hz: Vec<u32>,
@@ -34,7 +36,7 @@ impl Grid {
     /// # Errors
     ///
     /// A study or a machine does not have what one of the cells asks for, or there are too many.
-    pub fn cells(&self) -> Result<Vec<(&(String, Spec), Cell)>, String> {
+    pub fn cells(&self) -> Result<Vec<(&Machine, Cell)>, String> {
         let lengths = [self.machines.len(), self.cpus.len(), self.policies.len(), self.hz.len()];
         let each = lengths.into_iter().map(|length| length.max(1));
         let most = each.fold(self.seeds.len(), usize::saturating_mul);
@@ -68,6 +70,7 @@ impl Grid {
         let chosen: Vec<_> = chosen.copied().map(Some).collect();
         match chosen.is_empty() {
             false => Ok(chosen),
+            true if study == StudyName::SCHEDULE && self.policies.is_empty() => Ok(options(known)),
             true if known.is_empty() || self.policies.is_empty() => Ok(vec![None]),
             true => Err(format!("study {} knows none of these policies", study.name())),
         }
@@ -93,7 +96,7 @@ fn pairs<'a, A, B>(all: &'a [A], each: &'a [B]) -> impl Iterator<Item = (&'a A, 
 ///
 /// The first error of `each`.
 pub fn run(
-    cells: &[(&(String, Spec), Cell)],
+    cells: &[(&Machine, Cell)],
     threads: usize,
     stop: &AtomicBool,
     mut each: impl FnMut(Vec<Row>) -> io::Result<()>,

@@ -15,6 +15,8 @@ pub struct Machine {
     pub trace: String,
     pub figures: Option<Figures>,
     pub error: Option<String>,
+    /// What is wrong with the trace, although it can be used.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,7 @@ impl Machine {
     /// Reads and replays a machine's trace. An error becomes a part of the result.
     pub(super) fn read(path: &Path) -> Machine {
         let trace = path.display().to_string();
+        let mut notes = Vec::new();
         let read = || {
             let trace = Trace::read(path).map_err(|error| error.to_string())?;
             if let Some(damage) = trace.problems.damage().next() {
@@ -75,11 +78,12 @@ impl Machine {
                     trace.span().0 / 1_000
                 ));
             }
+            notes.extend(trace.messages());
             let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
             Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
         };
         match catch(&format!("{trace}: the replay"), read) {
-            Ok(figures) => Machine { trace, figures: Some(figures), error: None },
+            Ok(figures) => Machine { trace, figures: Some(figures), error: None, notes },
             Err(error) => Machine::failed(trace, error),
         }
     }
@@ -87,7 +91,7 @@ impl Machine {
     pub(super) fn failed(trace: String, error: String) -> Machine {
         // A table cell has only one line.
         let lines: Vec<&str> = error.lines().map(str::trim).collect();
-        Machine { trace, figures: None, error: Some(lines.join("; ")) }
+        Machine { trace, figures: None, error: Some(lines.join("; ")), notes: Vec::new() }
     }
 }
 
