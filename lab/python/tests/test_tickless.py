@@ -82,7 +82,7 @@ def test_machines_can_be_changed(tmp_path: pathlib.Path) -> None:
     slow = tickless.save_machine(
         tmp_path / "slow.toml", "x5675-2s", {"event.program_ns": 10 * price}, title="slow device"
     )
-    assert tickless.machine(slow)["name"] == "slow device"
+    assert tickless.machine(slow)["title"] == "slow device"
     assert numbers(slow)["event.program_ns"] == 10 * price
     rows = [tickless.simulate("rearm", name, policy="eager", length=100) for name in ["x5675-2s", slow]]
     assert rows[1][0]["value"] > rows[0][0]["value"] and rows[1][0]["machine"] == slow

@@ -76,7 +76,7 @@ pub struct Numbers<'a> {
     about: &'a str,
     file: &'a str,
     fingerprint: String,
-    name: &'a str,
+    title: &'a str,
     numbers: Vec<Number<'a>>,
 }
 
@@ -103,7 +103,7 @@ impl Numbers<'_> {
     pub fn of(spec: &Spec) -> Numbers<'_> {
         Numbers {
             file: &spec.file,
-            name: &spec.name,
+            title: &spec.name,
             about: &spec.about,
             fingerprint: format!("{:016x}", spec.fingerprint()),
             numbers: spec.parameters().map(number).collect(),
@@ -113,7 +113,7 @@ impl Numbers<'_> {
 
 impl Results for Numbers<'_> {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        paragraph(out, "", &format!("{}: {} ({})", self.name, self.about, self.file))?;
+        paragraph(out, "", &format!("{}: {} ({})", self.title, self.about, self.file))?;
         writeln!(out)?;
         let mut table = bare(&["", "value", "origin", ""], 1);
         for Number { key, value, origin, from, low, high } in &self.numbers {

@@ -146,6 +146,8 @@ fn other_commands_print_what_is_documented() {
                 "doctor -D 50ms --check idle-ticks,tick-wakers",
             ],
         ),
+        ("machines", &["machines"]),
+        ("machine", &["machines host", "machines x5675-2s"]),
         ("project", &["project traces/idle.txt.gz --machine host --cpus 2,4 --seconds 100"]),
         ("fleet", &["fleet traces/idle.txt.gz traces/nginx.txt.gz nowhere"]),
     ] {

@@ -85,7 +85,7 @@ fn a_named_machine_is_written_as_a_file() {
     let spec = Spec::parse("ours.toml", &text).unwrap();
     let numbers = ["event.program_ns", "line.hit_ns"].map(|key| spec.value(key));
     assert_eq!((numbers, spec.costs().topology.cpus()), ([1_000.0, 2.5], 4));
-    assert_eq!(json("machines ours.toml")["name"], "ours");
+    assert_eq!(json("machines ours.toml")["title"], "ours");
     for (change, why) in [
         ("--set event.programs_ns=1", "tickless machines x5675-2s lists them"),
         ("--set event.program_ns=-1", "event.program_ns"),
