@@ -29,6 +29,7 @@ mod tests {
 
     #[test]
     fn zero_periods_and_the_end_of_the_range() {
+        assert_eq!(forward(at(100), Ns(99), Ns(7)), (at(100), 0), "not due yet");
         assert_eq!(forward(at(100), Ns(100), Ns(0)), (at(101), 1));
         let (window, _) = forward(at(100), Ns(u64::MAX - 1), Ns(u64::MAX / 2));
         assert_eq!(window.soft, Ns::NEVER);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::bases::{Bases, CoarseExpiry, IfPending, Options, Settings};
 use tickless_core::local::{Clock, FixedTimeouts, LocalTimers};
-use tickless_core::queues::wheel::{PushOut, Wakes};
+use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{Instant, Ns, Tick, Window};
 
 /// The last time that a clock reaches.
@@ -122,8 +122,7 @@ fn timers_of_bases_are_shortened_from_never() {
             let arming = Armed::random(&mut random, now);
             let reduces = random.one_in(3);
             let pending = if reduces { IfPending::Reduce } else { IfPending::Rearm };
-            let wakes = Wakes::Yes;
-            let options = Options { pending, wakes, ..Options::default() };
+            let options = Options { pending, ..Options::default() };
             timer.start(arming.window, now, options).expect("not shut down");
             let before = |other: &Armed| other.window.soft <= arming.window.soft;
             armed = armed.filter(|armed| reduces && before(armed)).or(Some(arming));

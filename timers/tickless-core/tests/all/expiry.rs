@@ -10,10 +10,6 @@ use tickless_core::bases::Settings;
 use tickless_core::bases::firing::CallbackResult;
 use tickless_core::rearm::Policy;
 
-fn scene() -> Scene {
-    Scene::with_policy(Policy::Lazy)
-}
-
 /// Goal: many timers on few CPUs fire in order, each in its pass, never early (W1, W4).
 #[test]
 fn histories_fire_crowds_in_order() {
@@ -29,7 +25,7 @@ fn histories_fire_crowds_in_order() {
 #[test]
 fn a_callback_may_drop_its_siblings() {
     for family in Family::BOTH {
-        let scene = scene();
+        let scene = Scene::with_policy(Policy::Lazy);
         let timers: Vec<_> = (0..9).map(|task| Some(scene.timer(family, task))).collect();
         for timer in timers.iter().flatten() {
             scene.start(timer, HERE, ms(5));

@@ -6,7 +6,6 @@
 #![allow(clippy::incompatible_msrv, reason = "tests are built with the pinned compiler")]
 
 mod bandwidth;
-mod cancel;
 mod cancel_sync;
 mod deferred;
 mod device;
@@ -18,7 +17,6 @@ mod migrate;
 #[expect(unsafe_code, reason = "tests own the memory of their timers")]
 mod owned;
 mod pending;
-mod periodic;
 mod phase;
 #[expect(unsafe_code, reason = "tests own the nodes that they pass in")]
 mod queue;

@@ -27,10 +27,6 @@ impl Timers {
     }
 }
 
-fn window(soft: u64, hard: u64) -> Window {
-    Window { soft: Ns(soft), hard: Ns(hard) }
-}
-
 #[derive(Default)]
 struct Twin {
     /// Sorted by hard expiry, then by the number of the insertion.
@@ -109,7 +105,7 @@ impl Mix {
             1 => u64::MAX,
             _ => soft.saturating_add(random.below(self.slack)),
         };
-        window(soft, hard)
+        Window { soft: Ns(soft), hard: Ns(hard) }
     }
 }
 
