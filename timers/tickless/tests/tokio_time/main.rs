@@ -5,10 +5,12 @@
 
 // Tests fail by panicking, and may sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
-#![allow(clippy::duplicate_mod, clippy::panic)]
+#![allow(clippy::duplicate_mod, clippy::panic, clippy::print_stderr, clippy::print_stdout)]
 
 #[path = "../support/child.rs"]
 mod child;
+#[path = "../support/histories.rs"]
+mod histories;
 mod moved_clocks;
 mod program;
 mod runtimes;
@@ -16,12 +18,13 @@ mod virtual_time;
 #[path = "../support/woken.rs"]
 mod woken;
 
-use program::{Kind, Random};
+use histories::Rng;
+use program::Kind;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tickless::tokio_time::run_in_virtual_time;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 #[path = "."]
 mod theirs {
@@ -65,10 +68,21 @@ fn message(panics: impl FnOnce()) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("a text")
 }
 
+fn current_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn multi_thread() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+fn paused_runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
 /// Runs a body on tokio's current-thread runtime and its paused clock.
 fn paused<F: Future>(body: F) -> F::Output {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().start_paused(true).build().expect("a runtime").block_on(body)
+    paused_runtime().block_on(body)
 }
 
 /// Runs a body on both clocks. Returns what ours has seen, which must be equal to what tokio's has
@@ -121,7 +135,7 @@ fn random_programs_match_tokio_on_a_paused_clock() {
                 (Kind { unit, advances: false, resets: true, ..whole }, false)
             }
         };
-        let program = kind.program(&mut Random(seed), 3);
+        let program = kind.program(&mut Rng::new(seed), 3);
         let mut theirs = paused(theirs::programs::run(program.clone()));
         let mut ours = paused(ours::programs::run(program.clone()));
         if !has_order {
@@ -141,7 +155,7 @@ fn random_programs_match_tokio_on_a_paused_clock() {
 fn random_programs_match_tokio_on_several_threads() {
     let kind = Kind { unit: ms(1), units_max: 2_000, advances: false, resets: true, yields: false };
     for seed in seeds(300) {
-        let program = kind.program(&mut Random(seed), 3);
+        let program = kind.program(&mut Rng::new(seed), 3);
         let seen = |mut seen: Vec<Event>| {
             let end = seen.iter().map(|(_, _, at)| *at).max();
             seen.retain(|(task, _, at)| task.is_empty() || Some(*at) < end);
@@ -168,13 +182,13 @@ fn random_programs_match_tokio_on_several_threads() {
 fn random_programs_match_tokio_in_real_time() {
     const COUNT: u64 = 100;
     let kind = Kind { unit: ms(7), units_max: 40, advances: false, resets: true, yields: true };
-    let programs: Vec<_> = (0..COUNT).map(|seed| kind.program(&mut Random(seed), 2)).collect();
+    let programs: Vec<_> = (0..COUNT).map(|seed| kind.program(&mut Rng::new(seed), 2)).collect();
     let models = programs.iter().map(|program| paused(theirs::programs::run(program.clone())));
     let models: Vec<_> = models.map(by_task).collect();
     for threads in [1, 2] {
         let runtime = || match threads {
-            1 => Builder::new_current_thread().enable_all().build().unwrap(),
-            _ => Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
+            1 => current_thread(),
+            _ => multi_thread(),
         };
         let same = |seen: Vec<Vec<Event>>| {
             let equal = seen.into_iter().map(by_task).zip(&models).filter(|(seen, model)| {
@@ -221,17 +235,14 @@ fn by_task(mut seen: Vec<Event>) -> Vec<Event> {
 
 /// The seeds of random programs: the one in `TICKLESS_SEED`, or this many.
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    let chosen = std::env::var("TICKLESS_SEED").ok();
-    let chosen = chosen.map(|seed| seed.parse::<u64>().expect("a number"));
-    chosen.map_or(0..count, |seed| seed..seed + 1)
+    histories::given_seed().map_or(0..count, |seed| seed..seed + 1)
 }
 
 #[test]
 fn ready_timers_let_other_tasks_run() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for nth in 0..5 {
-        let theirs = runtime().block_on(theirs::turns::turns_before_another_task(nth));
-        let ours = runtime().block_on(ours::turns::turns_before_another_task(nth));
+        let theirs = current_thread().block_on(theirs::turns::turns_before_another_task(nth));
+        let ours = current_thread().block_on(ours::turns::turns_before_another_task(nth));
         let paused = paused(ours::turns::turns_before_another_task(nth));
         assert!(ours <= 128 && theirs <= 128 && paused <= 128, "{nth}: {ours} {theirs} {paused}");
     }
@@ -282,7 +293,7 @@ fn differences_are_as_documented() {
 #[test]
 fn the_resolution_is_as_documented() {
     let short = Duration::from_micros(250);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = current_thread();
     let best = |slept: &mut dyn FnMut() -> Duration| (0..50).map(|_| slept()).min().unwrap();
     let theirs = best(&mut || {
         let begin = std::time::Instant::now();
@@ -296,24 +307,4 @@ fn the_resolution_is_as_documented() {
     });
     assert!(theirs >= Duration::from_millis(1), "{theirs:?}");
     assert!(ours >= short && ours < Duration::from_millis(1), "{ours:?}");
-}
-
-#[test]
-fn timeouts_end_with_the_deadline_scope_around_them() {
-    use tickless::future::{propagate_deadline, remaining};
-    use tickless::tokio_time::{Instant, sleep, timeout, timers};
-    paused(async {
-        let (begin, timers) = (Instant::now(), timers());
-        let request = async {
-            sleep(HOUR).await;
-            let task = tokio::spawn(propagate_deadline(sleep(5 * HOUR)));
-            let never = timeout(4 * HOUR, std::future::pending::<()>()).await;
-            (never.is_err(), remaining(), task)
-        };
-        let ended = timers.deadline_scope(timers.now() + 3 * HOUR, request).await;
-        let (has_elapsed, left, task) = ended.expect("the timeout ends before the scope");
-        assert_eq!((has_elapsed, left), (true, Some(Duration::ZERO)));
-        assert!(task.await.unwrap().is_err_and(|ended| ended.is_ambient));
-        assert_eq!(begin.elapsed(), 3 * HOUR);
-    });
 }

@@ -2,7 +2,7 @@
 //! whose clock is paused, and on a virtual clock that the thread has entered.
 
 use crate::child::child_test;
-use crate::{HOUR, ms, paused};
+use crate::{HOUR, ms, paused, paused_runtime};
 use std::future::{Future, pending};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -10,9 +10,8 @@ use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
 use tickless::clock::TimeBase;
 use tickless::future::{self, TimerSource, deadline_scope, propagate_deadline, remaining};
 use tickless::tokio_time::error::Elapsed;
-use tickless::tokio_time::{Instant, advance, run_in_virtual_time, sleep, timeout};
+use tickless::tokio_time::{Instant, advance, run_in_virtual_time, sleep, timeout, timers};
 use tickless::{Timers, VirtualTime};
-use tokio::runtime::Builder;
 
 /// Runs a body on each of the clocks that a program moves.
 fn on_moved_clocks<F: Future<Output: Send> + Send + 'static>(body: impl Fn() -> F) {
@@ -35,10 +34,10 @@ fn futures_follow_the_callers_clock() {
         future::clock_sleep(TimeBase::Realtime, HOUR).await;
         let source = TimerSource::process().unwrap();
         source.sleep(HOUR).await;
-        assert!(source.timeout_after(HOUR, pending::<()>()).await.is_err());
-        let timers = source.timers().unwrap();
-        assert_eq!(timers.now(), source.now());
-        timers.sleep(HOUR).await;
+        assert!(timers().timeout_after(HOUR, pending::<()>()).await.is_err());
+        let set = source.timers().unwrap();
+        assert_eq!(set.now(), source.now());
+        set.sleep(HOUR).await;
         assert_eq!(begin.elapsed(), ms(1_000) + 9 * HOUR);
         let work = async {
             let task = tokio::spawn(propagate_deadline(sleep(5 * HOUR)));
@@ -138,7 +137,7 @@ fn limiters_of_another_clock_refuse_the_caller() {
     let real = limiters(&Timers::process().unwrap());
     // A limiter that has been used has permits that can be taken without its lock.
     real.0.try_acquire(1).unwrap();
-    let one = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let one = paused_runtime();
     let of_another_runtime = one.block_on(async { limiters(&Timers::process().unwrap()) });
     let refused = |(limiter, keyed): &(Limiter, KeyedLimiter<u32>), error| {
         assert_eq!(limiter.try_acquire(1), Err(error));

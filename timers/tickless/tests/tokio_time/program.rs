@@ -1,5 +1,6 @@
 //! Random programs of timers, for `programs` to run on tokio's timers and on ours.
 
+use crate::histories::Rng;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,24 +44,14 @@ pub struct Kind {
     pub yields: bool,
 }
 
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
 impl Kind {
-    pub fn program(self, random: &mut Random, depth: u64) -> Program {
+    pub fn program(self, random: &mut Rng, depth: u64) -> Program {
         let steps = 1 + random.below(4);
         (0..steps).map(|_| self.step(random, depth)).collect()
     }
 
-    fn step(self, random: &mut Random, depth: u64) -> Step {
-        let inner = |random: &mut Random| self.program(random, depth - 1);
+    fn step(self, random: &mut Rng, depth: u64) -> Step {
+        let inner = |random: &mut Rng| self.program(random, depth - 1);
         match random.below(if depth == 0 { 6 } else { 11 }) {
             0 => Step::Sleep(self.duration(random)),
             1 => Step::SleepUntil(self.duration(random) * 2),
@@ -85,13 +76,13 @@ impl Kind {
     }
 
     /// Short durations are as frequent as long ones.
-    fn duration(self, random: &mut Random) -> Duration {
+    fn duration(self, random: &mut Rng) -> Duration {
         let end = 1 + random.below(self.units_max);
         self.unit * random.below(end) as u32
     }
 
     /// A duration that is not zero.
-    fn some(self, random: &mut Random) -> Duration {
+    fn some(self, random: &mut Rng) -> Duration {
         self.duration(random) + self.unit
     }
 }

@@ -1,28 +1,16 @@
 //! The timers of tokio's runtimes: with several runtimes, when one ends or is blocked, on a clock
 //! that is paused, and with a sleep of tokio's as the event device.
 
-use crate::HOUR;
 use crate::child::child_test;
+use crate::{HOUR, current_thread, multi_thread, paused_runtime};
 use std::pin::pin;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tickless::tokio_time::use_tokio_sleep;
 use tickless::tokio_time::{Instant, interval, rescue_after, sleep, sleep_until, stats, timeout};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 
 const MS: Duration = Duration::from_millis(1);
-
-fn current_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-fn multi_thread() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
-}
-
-fn paused_runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
-}
 
 /// Method: a process of its own, in which no other test starts threads.
 #[test]
@@ -41,21 +29,6 @@ fn a_sleep_starts_no_thread() {
     };
     let ours: Vec<String> = tasks.map(name).filter(|name| name.starts_with("tickless")).collect();
     assert_eq!(ours, Vec::<String>::new());
-}
-
-#[test]
-fn several_runtimes_are_independent() {
-    let (one, other, paused) = (current_thread(), multi_thread(), paused_runtime());
-    for _ in 0..3 {
-        let begin = std::time::Instant::now();
-        paused.block_on(async { sleep(HOUR).await });
-        assert!(begin.elapsed() < HOUR);
-        for runtime in [&one, &other] {
-            let begin = std::time::Instant::now();
-            runtime.block_on(async { sleep(2 * MS).await });
-            assert!(begin.elapsed() >= 2 * MS);
-        }
-    }
 }
 
 #[test]

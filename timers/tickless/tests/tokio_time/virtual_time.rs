@@ -1,6 +1,6 @@
 //! Runtimes whose threads have entered a `VirtualTime`.
 
-use crate::{HOUR, message, ms};
+use crate::{HOUR, current_thread, message, ms};
 use std::time::Duration;
 use tickless::VirtualTime;
 use tickless::tokio_time::{Instant, run_in_virtual_time, sleep};
@@ -103,7 +103,6 @@ fn works_for_30_ms() {
 #[test]
 fn the_clock_stands_while_a_thread_of_the_runtime_works() {
     use tokio::task::{block_in_place, spawn_blocking};
-    let other = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for workers in [1, 2] {
         for _ in 0..5 {
             let moved = [
@@ -121,7 +120,7 @@ fn the_clock_stands_while_a_thread_of_the_runtime_works() {
                 }),
                 moved_during(workers, move |_| async move {
                     let work = async { tokio::time::sleep(ms(30)).await };
-                    spawn_blocking(move || other().block_on(work)).await.unwrap();
+                    spawn_blocking(move || current_thread().block_on(work)).await.unwrap();
                 }),
                 moved_during(workers, |time| async move {
                     let (_busy, thread) = (time.busy(), std::thread::spawn(works_for_30_ms));
@@ -132,23 +131,6 @@ fn the_clock_stands_while_a_thread_of_the_runtime_works() {
             assert_eq!(moved, [Duration::ZERO; 5], "{workers} workers");
         }
     }
-}
-
-/// A worker that waits for a lock is not parked.
-#[test]
-fn the_clock_stands_while_a_worker_waits_for_a_lock() {
-    let lock = std::sync::Arc::new(std::sync::Mutex::new(()));
-    let held = std::sync::Arc::clone(&lock);
-    let moved = moved_during(2, |_| async move {
-        let blocking = tokio::task::spawn_blocking(move || {
-            let _held = held.lock().unwrap();
-            works_for_30_ms();
-        });
-        std::thread::sleep(ms(5));
-        drop(lock.lock().unwrap());
-        blocking.await.unwrap();
-    });
-    assert_eq!(moved, Duration::ZERO);
 }
 
 /// A blocking closure that waits for the clock lets it advance, and sees its own deadlines.
