@@ -1,6 +1,6 @@
 //! X1, X3 to X8 (cancels that wait): `cancel_sync`, and waits that could never end.
 
-use crate::support::{Gate, HOUR, MS, Place, bases};
+use crate::support::{Gate, HOUR, MS, Place, bases, thread_time};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tickless::callback::{CallbackLock, Cancel, Started};
@@ -40,11 +40,6 @@ fn a_waiting_cancel_uses_no_cpu() {
         thread_time() - before
     });
     assert!(used < 20 * MS, "{used:?} of CPU to wait for 100 ms");
-}
-
-fn thread_time() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 /// Goal: X6 (a wait that could never end is refused).

@@ -1,38 +1,12 @@
 //! Pinned timers in a program's own structs.
 
-use crate::support::{Log, MS, child_test, wait_until};
-use std::pin::{Pin, pin};
+use crate::support::{MS, child_test, wait_until};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use tickless::callback::{CallbackLock, Cancel, Started};
-use tickless::embed::{OnFire, PinnedHrTimer, PinnedTimeout};
+use tickless::callback::CallbackLock;
+use tickless::embed::{OnFire, PinnedHrTimer};
 use tickless::{Fired, Timers, VirtualTime};
-
-#[test]
-fn pinned_timers_work_like_other_timers() {
-    let time = VirtualTime::new();
-    let (coarse, precise) = (Log::new(), Log::new());
-    let (seen, times) = (coarse.clone(), precise.clone());
-    let timeout = pin!(PinnedTimeout::new(time.timers(), move |_: &mut Fired<'_>| seen.push(())));
-    let begin = time.now();
-    let hrtimer = pin!(PinnedHrTimer::new(time.timers(), move |fired: &mut Fired<'_>| {
-        times.push(fired.now() - begin);
-        fired.forward(MS);
-    }));
-    let (timeout, hrtimer) = (timeout.as_ref(), hrtimer.as_ref());
-    assert_eq!(timeout.timer().start(10 * MS), Ok(Started::Idle));
-    time.advance(5 * MS);
-    assert_eq!(timeout.timer().start(10 * MS), Ok(Started::Pending));
-    hrtimer.timer().start(MS).unwrap();
-    time.advance(3 * MS);
-    assert_eq!(precise.take(), [6 * MS, 7 * MS, 8 * MS]);
-    assert_eq!((coarse.len(), hrtimer.timer().cancel()), (0, Cancel::Pending));
-    time.advance(20 * MS);
-    assert_eq!((coarse.len(), timeout.timer().cancel()), (1, Cancel::Idle));
-    assert!(timeout.timer().start(MS).is_ok() && timeout.timer().shutdown_sync().is_ok());
-    assert!(timeout.timer().start(MS).is_err(), "it was shut down");
-    time.assert_idle();
-}
 
 pin_project_lite::pin_project! {
     /// A struct that the callback of its own timer references.

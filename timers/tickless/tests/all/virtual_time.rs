@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::driver::CpuId;
 use tickless::time::Instant;
-use tickless::{Timeout, Timers, VirtualTime};
+use tickless::{Fired, Timeout, Timers, VirtualTime};
 
 /// Method: thousands of timers on three bases, armed at different times for a few instants.
 #[test]
@@ -24,19 +24,16 @@ fn timers_fire_in_order_of_expiry_then_of_arming() {
         }
         let base = rng.below(3) as u16;
         let deadline = time.now() + MS * rng.below(60) as u32;
-        let log = log.clone();
+        let note = |family| {
+            let log = log.clone();
+            move |f: &mut Fired<'_>| log.push((armed, base, family, f.deadline(), f.now()))
+        };
         if rng.below(2) == 0 {
-            let timer = time
-                .timers()
-                .timeout(move |f| log.push((armed, base, "coarse", f.deadline(), f.now())))
-                .pinned(CpuId(base));
+            let timer = time.timers().timeout(note("coarse")).pinned(CpuId(base));
             timer.start_at(deadline).unwrap();
             timeouts.push(timer);
         } else {
-            let timer = time
-                .timers()
-                .hrtimer(move |f| log.push((armed, base, "precise", f.deadline(), f.now())))
-                .pinned(CpuId(base));
+            let timer = time.timers().hrtimer(note("precise")).pinned(CpuId(base));
             timer.start_at(deadline).unwrap();
             hrtimers.push(timer);
         }

@@ -113,7 +113,7 @@ fn endurance() {
         drop(timers);
         let setup = rng.below(5) as usize;
         let builder = setups().into_iter().nth(setup).unwrap();
-        let operations = if given_long(seconds) { 400_000 } else { 20_000 };
+        let operations = if seconds > 10 { 400_000 } else { 20_000 };
         let total = stress_printing_failures(builder, rng.next(), operations).total();
         armings += total.armed + total.rearmed;
         rounds += 1;
@@ -137,8 +137,4 @@ fn endurance() {
         begun.elapsed(),
         resident_kb()
     );
-}
-
-fn given_long(seconds: u64) -> bool {
-    seconds > 10
 }

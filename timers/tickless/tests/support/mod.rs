@@ -40,6 +40,12 @@ pub fn thread_names() -> Vec<String> {
     tasks.filter_map(name).collect()
 }
 
+/// Returns the CPU time of the calling thread.
+pub fn thread_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
 /// Returns a count of zero for a test, and a second reference to it for a callback.
 pub fn shared_count() -> (Arc<AtomicU64>, Arc<AtomicU64>) {
     let count = Arc::<AtomicU64>::default();
@@ -117,12 +123,8 @@ impl Gate {
         inside.store(false, Ordering::SeqCst);
     }
 
-    pub fn is_inside(&self) -> bool {
-        self.0[0].load(Ordering::SeqCst)
-    }
-
     pub fn wait_inside(&self) {
-        wait_until("a callback is inside", || self.is_inside());
+        wait_until("a callback is inside", || self.0[0].load(Ordering::SeqCst));
     }
 
     pub fn open(&self) {
