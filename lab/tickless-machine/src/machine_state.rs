@@ -6,8 +6,7 @@
 
 use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;
-use crate::cpu_state::Vector;
-use crate::cpu_state::{Cpu, Mode};
+use crate::cpu_state::{Cpu, Mode, Vector};
 use crate::fault::Faults;
 use crate::fiber::{FiberId, Resumed};
 use crate::order::{Order, before};

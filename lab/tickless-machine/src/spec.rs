@@ -190,7 +190,6 @@ impl Spec {
         Costs::read(&|key| self.value(key), &self.idle_names())
     }
 
-    /// Returns a required parameter that the machine lacks.
     fn missing_key(&self) -> Option<String> {
         let threads = self.value("topology.threads_per_core") as u16;
         let required = cost::required(threads, &self.idle_names());

@@ -7,7 +7,7 @@
 //! off during [`Kernel::keep_on`]. Tasks call it around calls of the timer library, which can hold
 //! locks, but not around timer callbacks.
 
-use super::Kernel;
+use super::{IdleSleep, Kernel, Sim};
 use crate::irq::{self, Vector};
 use crate::ps::Ps;
 use crate::{cpu, platform};
@@ -15,8 +15,6 @@ use std::rc::Rc;
 use tickless_core::bases::firing::Firing;
 use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
-
-use super::{IdleSleep, Sim};
 
 impl Kernel {
     /// Asks a CPU to switch itself off until a time. The CPU ignores the request if it must stay on

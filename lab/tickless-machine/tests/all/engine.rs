@@ -1,6 +1,6 @@
 //! The engine: order, determinism, prices, parking, interrupts.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use tickless_core::platform::{Lock, Ordering, Platform, Word};
 use tickless_core::time::{CpuId, Ns};
@@ -21,8 +21,16 @@ fn machine(name: &str) -> Machine {
 
 const FOREVER: Ns = Ns::NEVER;
 
-fn start(machine: &mut Machine, cpu: u16, body: impl FnOnce() + 'static) {
-    machine.start(CpuId(cpu), body).unwrap();
+/// Starts a program. Returns where its result will be.
+fn start<T: 'static>(
+    machine: &mut Machine,
+    cpu: u16,
+    body: impl FnOnce() -> T + 'static,
+) -> Rc<OnceCell<T>> {
+    let result = Rc::new(OnceCell::new());
+    let kept = Rc::clone(&result);
+    machine.start(CpuId(cpu), move || _ = kept.set(body())).unwrap();
+    result
 }
 
 /// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked.
@@ -65,9 +73,7 @@ fn write_between_two_reads_of_a_round_ends_the_wait() {
         cpu::wait_until(Ps::from_ns(Ns(10_000)));
         theirs[0].store(1, Ordering::Release);
     });
-    let ended = Rc::new(Cell::new(false));
-    let result = Rc::clone(&ended);
-    start(&mut machine, 1, move || {
+    let ended = start(&mut machine, 1, move || {
         let mut round = 0;
         while words[0].load(Ordering::Acquire) == 0 {
             if round == 0 {
@@ -77,10 +83,9 @@ fn write_between_two_reads_of_a_round_ends_the_wait() {
             Sim.relax(round);
             round += 1;
         }
-        result.set(true);
     });
     assert_eq!(machine.run(FOREVER), Ended::Quiet);
-    assert!(ended.get(), "the write was not noticed");
+    assert!(ended.get().is_some(), "the write was not noticed");
 }
 
 /// Goal: a CPU requests a line while it waits for another one, unless it needs the other's content,
@@ -101,18 +106,17 @@ fn misses_overlap_if_neither_needs_the_other() {
     let takes = |access: Box<dyn Fn(&Words)>| {
         let mut machine = Machine::new(spec.costs());
         let words: Rc<Words> = Rc::new([(); 2].map(|()| (SimWord::new(0), [0; 2])));
-        let (theirs, took) = (Rc::clone(&words), Rc::new(Cell::new(0.0)));
+        let theirs = Rc::clone(&words);
         start(&mut machine, 1, move || {
             cpu::wait_until(Ps::from_ns(Ns(10_000)));
             theirs[0].0.store(1, Ordering::Release);
         });
-        let result = Rc::clone(&took);
-        start(&mut machine, 0, move || {
+        let took = start(&mut machine, 0, move || {
             access(&words);
-            result.set(cpu::clock().as_ns_f64());
+            cpu::clock().as_ns_f64()
         });
         machine.run(FOREVER);
-        took.get()
+        *took.get().unwrap()
     };
     let load = |word: &(SimWord, [u64; 2])| word.0.load(Ordering::Acquire);
     let between = |step: fn(Ps)| {
@@ -149,19 +153,17 @@ fn atomic_operation_locks_its_line() {
         let spec = spec("x5675-2s").with("line.atomic_ns", atomic_ns);
         let mut machine = Machine::new(spec.costs());
         let word = Rc::new(SimWord::new(0));
-        let got = Rc::new(Cell::new(Ps::ZERO));
         let first = Rc::clone(&word);
         start(&mut machine, 0, move || _ = first.fetch_add(1));
-        let last = Rc::clone(&got);
-        start(&mut machine, 1, move || {
+        let got = start(&mut machine, 1, move || {
             cpu::work(Ps::from_ns(Ns(10)));
             assert_eq!(word.load(Ordering::Acquire), 1);
-            last.set(cpu::clock());
+            cpu::clock().as_ns_f64()
         });
         machine.run(FOREVER);
         let load = spec.value("line.load_share") * spec.value("line.node_ns");
         let transfers = spec.value("line.memory_ns") + load;
-        assert_eq!(got.get().as_ns_f64(), transfers + atomic_ns);
+        assert_eq!(got.get(), Some(&(transfers + atomic_ns)));
     }
 }
 
@@ -184,9 +186,7 @@ fn lease_may_end_inside_an_atomic_operation() {
             cpu::wait_until(Ps::from_ns(Ns(999)));
             theirs.fetch_add(1);
         });
-        let took = Rc::new(Cell::new(Ps::ZERO));
-        let result = Rc::clone(&took);
-        start(&mut machine, 0, move || {
+        let took = start(&mut machine, 0, move || {
             word.fetch_add(1);
             cpu::wait_until(Ps::from_ns(Ns(1_000)));
             for _ in 0..stores {
@@ -194,10 +194,10 @@ fn lease_may_end_inside_an_atomic_operation() {
             }
             let began = cpu::clock();
             assert_eq!(word.fetch_add(1), 2);
-            result.set(cpu::clock() - began);
+            cpu::clock() - began
         });
         assert_eq!(machine.run(FOREVER), Ended::Quiet);
-        assert_eq!(took.get(), Ps::from_ns_f64(wanted), "after {stores} stores");
+        assert_eq!(took.get(), Some(&Ps::from_ns_f64(wanted)), "after {stores} stores");
     }
 }
 
@@ -236,20 +236,21 @@ fn power_off_loses_interrupts_and_the_device_setting() {
 fn readers_of_one_socket_share_a_fill() {
     let mut machine = machine("ivybridge-ex-16s");
     let word = Rc::new(SimWord::new(1));
-    let last = Rc::new(Cell::new(Ps::ZERO));
-    for cpu in 0..480 {
-        let (word, last) = (Rc::clone(&word), Rc::clone(&last));
+    let read = |cpu| {
+        let word = Rc::clone(&word);
         start(&mut machine, cpu, move || {
             if cpu == 0 {
                 word.store(2, Ordering::Release);
             }
             cpu::wait_until(Ps(1_000_000));
             word.load(Ordering::Acquire);
-            last.set(last.get().max(cpu::clock() - Ps(1_000_000)));
-        });
-    }
+            cpu::clock() - Ps(1_000_000)
+        })
+    };
+    let all: Vec<_> = (0..480).map(read).collect();
     machine.run(FOREVER);
-    let (took, far) = (last.get().as_ns_f64(), spec("ivybridge-ex-16s").value("line.far_ns"));
+    let took = all.iter().map(|one| *one.get().unwrap()).max().unwrap().as_ns_f64();
+    let far = spec("ivybridge-ex-16s").value("line.far_ns");
     assert!(took > far, "{took} ns");
     assert!(took < 480.0 * far / 30.0, "{took} ns");
 }
@@ -303,20 +304,16 @@ fn siblings_slow_each_other_down() {
     let mut machine = machine("power10-core");
     let rate = machine.costs().unwrap().smt_rates[1] / 2.0;
     let work = Ps::from_ns(Ns::from_ms(1));
-    let done = Rc::new(Cell::new(Ps::ZERO));
-    for cpu in 0..2 {
-        let done = Rc::clone(&done);
+    let done = [(0, work), (1, Ps(work.0 / 2))].map(|(cpu, work)| {
         start(&mut machine, cpu, move || {
-            cpu::work(if cpu == 0 { work } else { Ps(work.0 / 2) });
-            if cpu == 0 {
-                done.set(cpu::clock());
-            }
-        });
-    }
+            cpu::work(work);
+            cpu::clock()
+        })
+    });
     machine.run(FOREVER);
     // The half that they have in common is slow, the rest is not.
     let expected = (0.5 / rate + 0.5) * 1e6;
-    let took = done.get().as_ns_f64();
+    let took = done[0].get().unwrap().as_ns_f64();
     assert!((took - expected).abs() < 2.0, "{took} ns, expected {expected}");
 }
 
