@@ -158,10 +158,4 @@ mod tests {
         assert!(Spread::of([]).median.is_nan());
         assert_eq!(Spread::of_ratios(&[4.0, 9.0], &[2.0, 3.0], |one| *one).median, 2.5);
     }
-
-    #[test]
-    fn an_add_takes_some_nanoseconds() {
-        let ns = atomic_add_ns();
-        assert!(ns > 0.05 && ns < 10_000.0, "{ns}");
-    }
 }

@@ -115,10 +115,9 @@ impl fmt::Debug for Break {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Plan, Sleeper, measure};
+    use super::super::{Sleeper, measure};
     use super::*;
     use crate::progress::Hidden;
-    use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
 
     #[test]
@@ -147,22 +146,21 @@ mod tests {
         let freeze = move || {
             count.fetch_add(1, Ordering::Relaxed);
         };
-        let plan = |above, freeze| Plan {
-            interval: Duration::from_millis(1),
-            threads: vec![None, None],
-            slack_ns: 1,
-            loops: Some(30),
-            break_at: Some(Arc::new(Break::new(above, freeze))),
-            ..Plan::default()
+        let measured = |at_break: Break| {
+            let plan = Plan {
+                interval: Duration::from_millis(1),
+                threads: vec![None, None],
+                slack_ns: 1,
+                loops: Some(30),
+                break_at: Some(Arc::new(at_break)),
+                ..Plan::default()
+            };
+            measure(&[Sleeper::ClockNanosleep, Sleeper::Hrtimer], &plan, 1, &Hidden).unwrap()
         };
-        let sleepers = [Sleeper::ClockNanosleep, Sleeper::Hrtimer];
-        let never =
-            plan(Duration::from_nanos(1 << 39), Box::new(|| ()) as Box<dyn Fn() + Send + Sync>);
-        let slices = measure(&sleepers, &never, 1, &Hidden).unwrap();
+        let slices = measured(Break::new(Duration::from_nanos(1 << 39), || ()));
         assert!(slices.iter().all(|slice| slice.tally.broke.is_none()));
         assert_eq!(slices[1].tally.lateness.len(), 60);
-        let at_once = plan(Duration::ZERO, Box::new(freeze) as Box<dyn Fn() + Send + Sync>);
-        let slices = measure(&sleepers, &at_once, 1, &Hidden).unwrap();
+        let slices = measured(Break::new(Duration::ZERO, freeze));
         let sample = slices[0].tally.broke.unwrap();
         assert!(sample.late() > Duration::ZERO && sample.thread > 0, "{sample:?}");
         assert!(slices[0].tally.lateness.len() < 60, "{slices:?}");

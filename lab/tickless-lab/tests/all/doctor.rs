@@ -2,7 +2,6 @@
 //! Typed and recorded, so that it runs anywhere; `doctor_live` plants them in this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use tickless::clock::Counter;
 
 use crate::support::{HEADER, history, line, sample_text, text_without};
@@ -11,7 +10,7 @@ use tickless_lab::doctor::facts::{
     ReadCost, RecordedTimers, RtLimit, Sleeps,
 };
 use tickless_lab::doctor::gather::clock::read_cost;
-use tickless_lab::doctor::{Check, Finding, Verdict, judge};
+use tickless_lab::doctor::{Finding, Verdict, judge};
 use tickless_lab::measure::cpus;
 use tickless_lab::studies::checks;
 use tickless_lab::studies::clock::device::{self, Emulated};
@@ -162,12 +161,13 @@ TSC synchronization [CPU#0 -> CPU#1]: passed
 clocksource: Switched to clocksource kvm-clock
 clocksource: Switched to clocksource tsc";
 
-fn named(name: &str) -> &'static Check {
-    checks().into_iter().find(|check| check.name == name).unwrap()
+/// The healthy machine, with this recording.
+fn with_sample(name: &str) -> Facts {
+    Facts { recorded: recorded(&sample_text(name)), ..healthy() }
 }
 
 fn finding(name: &str, facts: &Facts) -> Finding {
-    let check = named(name);
+    let check = checks().into_iter().find(|check| check.name == name).unwrap();
     let finding = check.judge(facts);
     // Whatever comes out: no line without how it was obtained, no complaint without advice.
     assert!(!finding.how.is_empty() && !finding.unit.is_empty(), "{finding:?}");
@@ -187,13 +187,14 @@ fn a_healthy_machine_is_silent() {
     let findings = judge(&checks, &healthy());
     assert_eq!(findings.len(), checks.len());
     for finding in findings {
+        assert!(finding.check.is_ascii() && !finding.check.contains('_'), "{}", finding.check);
         // The recording of traces/idle is without wakeups.
         let want = if finding.check == "tick-wakers" { Verdict::Unknown } else { Verdict::Ok };
         assert_eq!(finding.verdict, want, "{finding:?}");
     }
     // As busy as a machine can be, with ticks on all CPUs.
-    let recorded = recorded(&sample_text("pipe-one-cpu"));
-    let busy = Facts { counted: counted(BUSY, IdleTicks::Stop), recorded, ..healthy() };
+    let counted = counted(BUSY, IdleTicks::Stop);
+    let busy = Facts { counted, ..with_sample("pipe-one-cpu") };
     for check in checks {
         assert!(verdict(check.name, &busy) <= Verdict::Unknown, "{:?}", check.judge(&busy));
     }
@@ -280,8 +281,7 @@ fn watchdog_messages_are_found() {
 /// server, bad where a workload does nothing else.
 #[test]
 fn an_eager_policy_is_found() {
-    let mut facts = healthy();
-    facts.recorded = recorded(&sample_text("nginx"));
+    let mut facts = with_sample("nginx");
     let nginx = finding("rearm-removals", &facts);
     assert_eq!(nginx.verdict, Verdict::Warn, "{nginx:?}");
     assert!(nginx.figure > Some(30.0) && nginx.figure < Some(50.0), "{nginx:?}");
@@ -321,13 +321,10 @@ fn eager_trace(tick_us: u64, waits: u64) -> String {
 
 #[test]
 fn cancels_are_found_by_their_rate() {
-    let mut facts = healthy();
-    facts.recorded = recorded(&sample_text("nginx"));
-    let nginx = finding("timer-cancels", &facts);
+    let nginx = finding("timer-cancels", &with_sample("nginx"));
     assert_eq!(nginx.verdict, Verdict::Warn, "{nginx:?}");
     assert!(nginx.figure > Some(90.0), "{nginx:?}");
-    facts.recorded = recorded(&sample_text("pipe-two-cpus"));
-    assert_eq!(verdict("timer-cancels", &facts), Verdict::Ok);
+    assert_eq!(verdict("timer-cancels", &with_sample("pipe-two-cpus")), Verdict::Ok);
 }
 
 /// Goal: idle CPUs that tick, or that something wakes, are found; busy ones are not taken for idle.
@@ -400,14 +397,8 @@ fn a_thread_that_every_tick_wakes_is_found() {
 /// many that are refilled apart are not; without a recording nothing is claimed.
 #[test]
 fn aligned_quota_groups_are_found() {
-    let mut facts = healthy();
-    let quota = |group: &str, period_us| {
-        let group = group.to_string();
-        let none = Counters::default();
-        Quota { group, quota_us: 25_000, period_us, counters: none, during: none }
-    };
-    facts.quotas = Ok(vec![quota("/one", 100_000), quota("/other", 100_000)]);
-    facts.recorded = recorded(&sample_text("two-groups-aligned"));
+    let mut facts = with_sample("two-groups-aligned");
+    facts.quotas = Ok(vec![quota("/one", 0, 0), quota("/other", 0, 0)]);
     let aligned = finding("quota-phases", &facts);
     assert_eq!((aligned.verdict, aligned.figure), (Verdict::Bad, Some(100.0)), "{aligned:?}");
     assert!(aligned.how.contains("2 share a period of 100 ms"), "{aligned:?}");
@@ -418,7 +409,8 @@ fn aligned_quota_groups_are_found() {
     assert_eq!(verdict("quota-phases", &facts), Verdict::Ok, "half a period apart");
     facts.recorded = Err("only root may record".to_string());
     assert_eq!(verdict("quota-phases", &facts), Verdict::Unknown);
-    facts.quotas = Ok(vec![quota("/one", 100_000), quota("/other", 90_000)]);
+    let other = Quota { period_us: 90_000, ..quota("/other", 0, 0) };
+    facts.quotas = Ok(vec![quota("/one", 0, 0), other]);
     assert_eq!(verdict("quota-phases", &facts), Verdict::Ok, "no period is shared");
 }
 
@@ -439,19 +431,17 @@ fn periodic(function: &str, apart_us: u64) -> String {
     text.replace("function=f ", &format!("function={function} "))
 }
 
-/// Goal: any other timers that keep meeting are found, but for those that the kernel has on
-/// purpose for each CPU.
-/// The groups are named, the most throttled first, with what to do.
+/// A group that has used its quota up in `before` periods, and lately in so many of 35.
+fn quota(group: &str, before: u64, lately: u64) -> Quota {
+    let during = Counters { periods: 35, throttled: lately, stood_ns: 7_000_000_000 };
+    let counters = Counters { periods: 1_000, throttled: before + lately, stood_ns: 0 };
+    Quota { group: group.to_string(), quota_us: 25_000, period_us: 100_000, counters, during }
+}
+
+/// Goal: throttled groups are named, the most throttled first, with what to do.
 #[test]
 fn throttled_groups_are_found() {
     let mut facts = healthy();
-    // In the first minutes of an hour it used its quota up in this many periods, and lately in so
-    // many of 35.
-    let quota = |group: &str, before: u64, lately: u64| {
-        let during = Counters { periods: 35, throttled: lately, stood_ns: 7_000_000_000 };
-        let counters = Counters { periods: 1_000, throttled: before + lately, stood_ns: 0 };
-        Quota { group: group.to_string(), quota_us: 25_000, period_us: 100_000, counters, during }
-    };
     facts.quotas = Ok(vec![quota("/none", 0, 0), quota("/once", 600, 0), quota("/some", 0, 1)]);
     let it = finding("quota-throttled", &facts);
     assert_eq!(it.verdict, Verdict::Ok, "{it:?}");
@@ -465,6 +455,8 @@ fn throttled_groups_are_found() {
     assert!(it.advice.contains("--cgroup /now"), "{it:?}");
 }
 
+/// Goal: any other timers that keep meeting are found, but for those that the kernel has on purpose
+/// for each CPU.
 #[test]
 fn aligned_timers_are_found() {
     let mut facts = healthy();
@@ -473,19 +465,17 @@ fn aligned_timers_are_found() {
         ("hrtimer_wakeup", 40_000, Verdict::Ok),
         ("tick_nohz_handler", 0, Verdict::Ok),
     ] {
-        facts.recorded = recorded(&periodic(function, apart_us));
-        let finding = finding("aligned-timers", &facts);
-        assert_eq!(finding.verdict, want, "{function} {apart_us}: {finding:?}");
+        let text = periodic(function, apart_us);
+        facts.recorded = recorded(&text);
+        let aligned = finding("aligned-timers", &facts);
+        assert_eq!(aligned.verdict, want, "{function} {apart_us}: {aligned:?}");
         assert_eq!(verdict("quota-phases", &facts), Verdict::Ok);
         if want == Verdict::Bad {
-            assert!(finding.how.ends_with("by whom was not seen"), "{finding:?}");
+            assert!(aligned.how.ends_with("by whom was not seen"), "{aligned:?}");
             // The first armings are a program's.
-            let text = periodic(function, apart_us);
-            let first = |timer: &str, at| history(&format!("{at} start {timer} {}", at + 1));
-            let text =
-                text.replacen(HEADER, &(HEADER.to_string() + &first("A", 9) + &first("B", 9)), 1);
-            facts.recorded = recorded(&text);
-            let named = crate::doctor::finding("aligned-timers", &facts).how;
+            let armed = HEADER.to_string() + &history("9 start A 10; 9 start B 10");
+            facts.recorded = recorded(&text.replacen(HEADER, &armed, 1));
+            let named = finding("aligned-timers", &facts).how;
             assert!(named.contains("armed by "), "{named}");
         }
     }
@@ -511,18 +501,12 @@ fn a_poor_recording_is_no_clean_bill() {
     let mut facts = healthy();
     facts.recorded = recorded(&text_without(&sample_text("pipe-one-cpu"), "write_msr"));
     assert_eq!(verdict("rearm-writes", &facts), Verdict::Unknown);
-    let mut names = String::new();
-    for check in checks() {
-        write!(names, "{} ", check.name).unwrap();
-    }
-    assert!(names.is_ascii() && !names.contains('_'), "{names}");
 }
 
 /// Goal: Linux 7.1's writes are seen and its own policy is named, and what its slice timer costs.
 #[test]
 fn a_recording_of_linux_7_2_is_judged_by_its_own_policy() {
-    let mut facts = healthy();
-    facts.recorded = recorded(&sample_text("kernels/7.2-tool-rec"));
+    let facts = with_sample("kernels/7.2-tool-rec");
     let how = |name: &str, facts: &Facts| finding(name, facts).how;
     let writes = how("rearm-writes", &facts);
     assert!(writes.contains("1501 device writes and 1148 timer interrupts"), "{writes}");
@@ -531,11 +515,10 @@ fn a_recording_of_linux_7_2_is_judged_by_its_own_policy() {
     assert!(slices.how.contains("takes sched:sched_switch"), "{slices:?}");
     let removals = how("rearm-removals", &facts);
     assert!(removals.contains("1514 writes with the kernel's policy (linux-7.1)"), "{removals}");
-    facts.recorded = recorded(&sample_text("kernels/7.2-tool-late"));
-    let slices = how("slice-timer", &facts);
+    let slices = how("slice-timer", &with_sample("kernels/7.2-tool-late"));
     assert!(slices.contains("without it 624 writes and 608 interrupts"), "{slices}");
-    facts.recorded = recorded(&sample_text("kernels/7.2-ping00-other"));
-    assert!(how("slice-timer", &facts).contains("was not armed"));
+    let unarmed = with_sample("kernels/7.2-ping00-other");
+    assert!(how("slice-timer", &unarmed).contains("was not armed"));
     assert!(how("slice-timer", &healthy()).contains("before Linux 7.1"));
 }
 
