@@ -12,7 +12,6 @@ use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, print};
 use crate::progress::Bar;
 use crate::record::may_overwrite;
-use clap::builder::TypedValueParser;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,7 +74,8 @@ pub struct LatencyArgs {
     /// The sleeper to measure; may be given several times
     ///
     /// All but `timeout` if left out: that one is coarse on purpose.
-    #[arg(long, value_name = "SLEEPER", value_parser = sleepers(), value_delimiter = ',')]
+    #[arg(long, value_name = "SLEEPER", value_parser = choice::of(&Sleeper::ALL, Sleeper::describe),
+        value_delimiter = ',')]
     sleeper: Vec<Sleeper>,
     /// How much later than asked the kernel may wake threads that are not real-time, in ns
     ///
@@ -105,20 +105,6 @@ pub struct LatencyArgs {
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-}
-
-fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
-    choice::of(&Sleeper::ALL, |sleeper| {
-        let about = match sleeper {
-            Sleeper::ClockNanosleep => "A thread in clock_nanosleep, as in cyclictest",
-            Sleeper::Timerfd => "A thread that reads a timerfd",
-            Sleeper::Hrtimer => "Our high-resolution timer: its callback, on its driver's thread",
-            Sleeper::HrtimerSpin => "hrtimer, with a driver that wakes 100 us earlier and spins",
-            Sleeper::HrtimerAuto => "hrtimer_spin, learning how much earlier, for a 20th of a CPU",
-            Sleeper::Timeout => "Our coarse timer, late by up to 13 % and a tick on purpose",
-        };
-        (sleeper.name(), about)
-    })
 }
 
 #[derive(Serialize)]
@@ -193,7 +179,6 @@ impl LatencyArgs {
         Ok(measured.collect())
     }
 
-    /// Reports late wakeups and exceeded limits, and returns the exit status.
     fn verdict(&self, Latency { results, .. }: &Latency) -> Exit {
         let late = results.iter().filter_map(|one| {
             let broken = one.broken.as_ref()?;

@@ -20,19 +20,11 @@ use crate::progress::Progress;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sleeper {
-    /// A thread in clock_nanosleep, as in cyclictest
     ClockNanosleep,
-    /// A thread that reads a timerfd
     Timerfd,
-    /// This library's high-resolution timer. Its callback runs on the thread that drives the timer
     Hrtimer,
-    /// This library's high-resolution timer, whose driver thread wakes 100 us before the deadline
-    /// and spins until the deadline
     HrtimerSpin,
-    /// This library's high-resolution timer. Its driver learns how long before the deadline to wake
-    /// and spin. Spinning takes at most a twentieth of a CPU
     HrtimerAuto,
-    /// This library's coarse timer, which fires up to 13 % of its delay and a tick late on purpose
     Timeout,
 }
 
@@ -53,13 +45,28 @@ impl Sleeper {
     };
 
     pub const fn name(self) -> &'static str {
+        self.describe().0
+    }
+
+    /// Returns the name, and what sleeps.
+    pub const fn describe(self) -> (&'static str, &'static str) {
         match self {
-            Sleeper::ClockNanosleep => "clock_nanosleep",
-            Sleeper::Timerfd => "timerfd",
-            Sleeper::Hrtimer => "hrtimer",
-            Sleeper::HrtimerSpin => "hrtimer_spin",
-            Sleeper::HrtimerAuto => "hrtimer_auto",
-            Sleeper::Timeout => "timeout",
+            Sleeper::ClockNanosleep => {
+                ("clock_nanosleep", "A thread in clock_nanosleep, as in cyclictest")
+            }
+            Sleeper::Timerfd => ("timerfd", "A thread that reads a timerfd"),
+            Sleeper::Hrtimer => {
+                ("hrtimer", "Our high-resolution timer: its callback, on its driver's thread")
+            }
+            Sleeper::HrtimerSpin => {
+                ("hrtimer_spin", "hrtimer, with a driver that wakes 100 us earlier and spins")
+            }
+            Sleeper::HrtimerAuto => {
+                ("hrtimer_auto", "hrtimer_spin, learning how much earlier, for a 20th of a CPU")
+            }
+            Sleeper::Timeout => {
+                ("timeout", "Our coarse timer, late by up to 13 % and a tick on purpose")
+            }
         }
     }
 
