@@ -211,7 +211,6 @@ pub fn write_causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()
     write_shares(title, ["share", "time", "sleeps", "cause"], &shares, out)
 }
 
-/// Writes a heading and lines; nothing if there are none.
 fn write_list(title: &str, lines: Vec<String>, out: &mut dyn Write) -> io::Result<()> {
     if !lines.is_empty() {
         writeln!(out, "\n{title}")?;
@@ -219,7 +218,6 @@ fn write_list(title: &str, lines: Vec<String>, out: &mut dyn Write) -> io::Resul
     lines.iter().try_for_each(|line| paragraph(out, "  - ", line))
 }
 
-/// Writes the largest shares as a table; nothing if there are none.
 fn write_shares(
     title: &str,
     header: [&str; 4],

@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 pub struct Numbers(pub Vec<u64>);
 
 impl Numbers {
-    /// How many numbers a list can have.
     const MOST: u64 = 1_000_000;
 
     /// Parses a list of numbers that are in `range`.

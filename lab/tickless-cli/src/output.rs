@@ -130,8 +130,7 @@ pub fn seen(percent: f64) -> String {
     }
 }
 
-/// Writes `bullet` and a text, broken into lines of at most [`width`] characters. Further lines are
-/// indented by the width of the bullet.
+/// Writes `bullet` and a text as [`wrapped`] breaks them into lines of at most [`width`] characters.
 pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
     wrapped(bullet, text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }

@@ -142,7 +142,6 @@ fn cells(setting: &Setting) -> [String; 12] {
     ]
 }
 
-/// Describes what was recorded: threads, their CPU time, and the limit under which they ran.
 fn summary(prediction: &Prediction) -> String {
     let Prediction { file, threads, pieces, seconds, cpu_seconds, mean_cpus, .. } = prediction;
     let of = prediction.group.as_ref().map(|group| format!(" of {group}")).unwrap_or_default();

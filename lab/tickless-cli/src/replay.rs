@@ -121,7 +121,6 @@ impl ReplayArgs {
         Ok(Summary { ticks, upgrade, ..summary })
     }
 
-    /// With `--strict`, reports where the replay disagrees with the recording.
     fn verdict(&self, summary: &Summary) -> Exit {
         if !self.strict {
             return Exit::Success;

@@ -110,7 +110,6 @@ impl Command for TopArgs {
 }
 
 impl TopArgs {
-    /// Prints tables at intervals, until their number is reached or a signal comes.
     fn print(
         &self,
         tables: NonZeroU64,

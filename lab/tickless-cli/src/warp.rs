@@ -77,7 +77,6 @@ enum OutsideArg {
     Ignore,
 }
 
-/// Parses a factor, such as `60x` or `0.5`.
 fn parse_pace(text: &str) -> Result<f64, String> {
     let factor = text.strip_suffix('x').unwrap_or(text).parse().ok();
     let factor = factor.filter(|factor| (1e-3..=1e6).contains(factor));
@@ -131,7 +130,6 @@ impl WarpArgs {
         self.report || self.output.is_some() || self.format != Format::Table
     }
 
-    /// Writes the requested reports about where the program waited.
     fn show(&self, outcome: &Outcome) -> Result<(), Failure> {
         let Some(report) = &outcome.report else { return Ok(()) };
         if let Some(path) = &self.html {
@@ -219,7 +217,6 @@ fn closing_line(outcome: &Outcome) -> String {
     format!("{} passed, {:.3} s used, {jumps} jump{plural}", words(*passed), used.as_secs_f64())
 }
 
-/// Returns a duration in days, hours, minutes and seconds.
 fn words(time: Duration) -> String {
     let seconds = time.as_secs();
     let mut text = String::new();

@@ -76,7 +76,6 @@ fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
     bars_beside(&bins.ends_us().collect::<Vec<u64>>(), &columns)
 }
 
-/// Describes the wakeup that ended the measurement, and why it was late.
 fn explained(sleeper: &str, broken: &Broken, out: &mut dyn Write) -> io::Result<()> {
     let (late, above) = (time(broken.late_ns), time(broken.above_ns));
     let thread = broken.thread;

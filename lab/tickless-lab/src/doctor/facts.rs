@@ -34,24 +34,22 @@ pub struct Facts {
 impl Facts {
     /// Returns facts in which each measurement is missing, with `why` as the reason.
     pub fn unseen(cpus: usize, why: &str) -> Facts {
-        fn of<T>(why: &str) -> Seen<T> {
-            Err(why.to_string())
-        }
+        let why = || why.to_string();
         Facts {
             cpus,
             busy: None,
-            clock_source: of(why),
-            clock_read: of(why),
-            log: of(why),
-            counted: of(why),
-            recorded: of(why),
-            quotas: of(why),
-            slack_ns: of(why),
-            sleeps: of(why),
-            governors: of(why),
-            idle_states: of(why),
-            rt_limit: of(why),
-            interrupts: of(why),
+            clock_source: Err(why()),
+            clock_read: Err(why()),
+            log: Err(why()),
+            counted: Err(why()),
+            recorded: Err(why()),
+            quotas: Err(why()),
+            slack_ns: Err(why()),
+            sleeps: Err(why()),
+            governors: Err(why()),
+            idle_states: Err(why()),
+            rt_limit: Err(why()),
+            interrupts: Err(why()),
         }
     }
 }

@@ -14,13 +14,13 @@ use super::facts::{Facts, Quota, RecordedTimers, Seen, Sleeps};
 use crate::latency::{Plan, Sleeper};
 use crate::measure::{cpus, disturbance, wait};
 use crate::progress::Progress;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 use tickless_trace::cgroup::{self, Cgroup, Counters, Limit};
-use tickless_trace::read::{Event, Trace};
+use tickless_trace::read::{Event, Record, Trace};
 use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
 #[derive(Clone, Debug)]
@@ -99,7 +99,6 @@ fn watch(needs: &dyn Fn(Need) -> bool, look: &GatherOptions, facts: &mut Facts) 
     }
 }
 
-/// Lists the cgroups that have a CPU quota, with the kernel's counters of their throttling.
 fn quotas() -> Seen<Vec<Quota>> {
     let roots = cgroup::hierarchies().map_err(|error| error.to_string())?;
     let groups = roots.iter().flat_map(|root| Cgroup::below(root));
@@ -142,7 +141,6 @@ fn refusal(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Starts to record timer events. If the system refuses, returns the reason as text.
 fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
@@ -164,13 +162,15 @@ fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
     let text = recording.stop().and_then(|()| recording.text("tickless doctor"));
     let text = text.map_err(|error| error.to_string())?;
     let trace = Trace::parse("what was recorded", text).map_err(|error| error.to_string())?;
-    let threads = names(&trace);
-    let mut recorded = RecordedTimers::new(trace, threads);
-    let overlaps = recorded.summary.overlap.iter().flat_map(|overlap| &overlap.armed_by);
-    for thread in overlaps {
-        recorded.threads.entry(*thread).or_insert_with(|| name(*thread));
-    }
-    recorded.threads.retain(|_, name| !name.is_empty());
+    let woken = |record: &Record| match record.event {
+        Event::SchedWakeup { pid, .. } => Some(pid),
+        _ => None,
+    };
+    let mut threads: BTreeSet<u32> = trace.records.iter().filter_map(woken).collect();
+    let mut recorded = RecordedTimers::new(trace, BTreeMap::new());
+    threads.extend(recorded.summary.overlap.iter().flat_map(|overlap| &overlap.armed_by));
+    let named = threads.into_iter().map(|thread| (thread, name(thread)));
+    recorded.threads = named.filter(|(_, name)| !name.is_empty()).collect();
     recorded.go = recorded.threads.keys().copied().filter(|&thread| is_go(thread)).collect();
     Ok(recorded)
 }
@@ -181,7 +181,6 @@ fn name(thread: u32) -> String {
     name.trim().chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Returns whether the program of a thread is one in Go.
 fn is_go(thread: u32) -> bool {
     let mut page = Vec::new();
     let exe = fs::File::open(format!("/proc/{thread}/exe"));
@@ -194,24 +193,12 @@ fn has_go_note(page: &[u8]) -> bool {
     page.windows(8).any(|at| at == b"\x04\0\0\0Go\0\0")
 }
 
-/// Returns the names of the woken threads by thread id. The system still has the names of threads
-/// that have not ended yet.
-fn names(trace: &Trace) -> BTreeMap<u32, String> {
-    let mut names = BTreeMap::new();
-    for record in trace.records.iter() {
-        let Event::SchedWakeup { pid, .. } = record.event else { continue };
-        names.entry(pid).or_insert_with(|| name(pid));
-    }
-    names
-}
-
 const INTERVAL_US: u64 = 1_000;
 
 /// The longest time for which to measure how exactly a thread sleeps. In a second it wakes a
 /// thousand times, which is enough for a verdict.
 const DURATION_MAX: Duration = Duration::from_secs(1);
 
-/// Measures how late a thread wakes that sleeps until one deadline after another.
 fn sleeps(duration: Duration) -> Seen<Sleeps> {
     let plan = Plan {
         interval: Duration::from_micros(INTERVAL_US),

@@ -84,7 +84,6 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
 /// A function that arms the timer which it owns. Dropping the function drops the timer.
 type StartAt = Box<dyn Fn(Instant)>;
 
-/// Makes a timer on `base`. Returns the function that arms it for a given time.
 fn timer(
     timers: &Timers,
     sleeper: Sleeper,

@@ -119,7 +119,6 @@ impl Row {
 }
 
 impl Buckets {
-    /// Counts wakeups by lateness, in buckets of 1 us up to `most_us`.
     fn of(tally: &Tally, most_us: u32) -> Buckets {
         let mut counts = Bins::microseconds(most_us).counts(tally);
         let above = counts.pop().unwrap_or(0);

@@ -87,7 +87,6 @@ fn undisturbed(mut measure: impl FnMut() -> Result<Spec, LabError>) -> Result<Sp
     }
 }
 
-/// Returns this host as a simulated machine: the template, with measured parameters.
 fn host(effort: Effort, cpus: [usize; 2], progress: &dyn Progress) -> Result<Spec, LabError> {
     let mut spec = find(TEMPLATE)?;
     spec.name = "this host".to_string();
@@ -111,7 +110,6 @@ fn host(effort: Effort, cpus: [usize; 2], progress: &dyn Progress) -> Result<Spe
     }))
 }
 
-/// Makes a machine's parameter of a measured value. `how` describes the measurement.
 fn parameter(value: Spread, how: &str) -> Parameter {
     let [median, low, high] = [value.median, value.low, value.high].map(figure);
     let source = format!("measured: {how}; median {median}, {low} to {high}");

@@ -82,7 +82,6 @@ fn legend() -> Markup {
     }
 }
 
-/// A box with the main figures of one mechanism, which links to the section of its study.
 fn card(verdict: &Verdict) -> Markup {
     let simulated_unit = verdict.simulated.as_ref().or(verdict.published.as_ref());
     let unit = simulated_unit.map_or("", |figures| figures.unit);
@@ -128,7 +127,6 @@ fn line(name: &str, figures: &Option<Figures>) -> Markup {
     }
 }
 
-/// A list of how many figures are inside their bands, simulated and live.
 fn checks(verdict: &Verdict) -> Markup {
     html! {
         ul.checks {

@@ -39,7 +39,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// Runs a part of the report. An error becomes text, so that the report can show it.
     fn of(work: impl FnOnce() -> Result<StudyResult, LabError>) -> Part {
         let begun = Instant::now();
         let (result, error) = match work() {

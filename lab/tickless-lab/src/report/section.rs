@@ -21,12 +21,12 @@ pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> Markup 
                 (published.asked)
                 span.source { (published.source) ". " (published.machine) "." }
             }
-            (failure(&done.sim, "simulated", study.name))
-            (failure(&done.live, "live", study.name))
+            (failure(&done.sim, World::Sim, study.name))
+            (failure(&done.live, World::Live, study.name))
             div.pair {
                 div.tables {
                     @for one in published.tables() { (table::of_published(&one, &results)) }
-                    (claims(&results))
+                    @if let Some(sim) = results.sim { (table::of_claims(sim.cells.iter())) }
                     (outside(&results))
                     (command(study.name, effort))
                     (below)
@@ -39,25 +39,16 @@ pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> Markup 
     }
 }
 
-fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
+fn failure(part: &Option<Part>, world: World, study: &str) -> Markup {
     match part.as_ref().and_then(|part| part.error.as_deref()) {
         None => html! {},
         Some(error) => html! {
             p.failed role="alert" {
-                strong { "The " (world) " study failed. " }
+                strong { "The " (world.label()) " study failed. " }
                 (error) ". To see it alone: "
-                code {
-                    "tickless study " (study)
-                    @if world == "live" { " --live" } @else { " --sim" }
-                }
+                code { "tickless study " (study) " --" (world.name()) }
             }
         },
-    }
-}
-
-fn claims(results: &Results<'_>) -> Markup {
-    html! {
-        @if let Some(sim) = results.sim { (table::of_claims(sim.cells.iter())) }
     }
 }
 
@@ -116,12 +107,9 @@ fn plots(results: &Results<'_>, published: &PublishedReport) -> [Markup; 2] {
 }
 
 fn answers(results: &Results<'_>) -> Markup {
-    let of = |study: Option<&StudyResult>, world| -> Vec<(World, Answer)> {
-        let answers = study.map(|study| study.answers.clone()).unwrap_or_default();
-        answers.into_iter().map(|answer| (world, answer)).collect()
-    };
-    let mut all = of(results.sim, World::Sim);
-    all.extend(of(results.live, World::Live));
+    let studies = [results.sim, results.live].into_iter().flatten();
+    let all = studies.flat_map(|study| study.answers.iter().map(|answer| (study.world, answer)));
+    let all: Vec<(World, &Answer)> = all.collect();
     html! {
         @if !all.is_empty() {
             h3 { "Its open questions" }
@@ -143,21 +131,17 @@ fn mark(world: World) -> Markup {
 }
 
 fn details(results: &Results<'_>) -> Markup {
-    let both = [("simulated", results.sim), ("live", results.live)];
     html! {
-        @for (name, study) in both {
-            @if let Some(study) = study {
-                details {
-                    summary {
-                        "All " (study.cells.len()) " " (name) " figures, and how they came about"
-                    }
-                    p { (study.machine) }
-                    ul.notes { @for note in &study.notes { li { (note) } } }
-                    @for exhibit in &study.exhibits {
-                        (table::of_exhibit(exhibit))
-                    }
-                    (table::of_cells(study.cells.iter()))
+        @for study in [results.sim, results.live].into_iter().flatten() {
+            details {
+                summary {
+                    "All " (study.cells.len()) " " (study.world.label())
+                    " figures, and how they came about"
                 }
+                p { (study.machine) }
+                ul.notes { @for note in &study.notes { li { (note) } } }
+                @for exhibit in &study.exhibits { (table::of_exhibit(exhibit)) }
+                (table::of_cells(study.cells.iter()))
             }
         }
     }

@@ -51,7 +51,6 @@ impl Verdict {
     }
 }
 
-/// Returns the figures `ids` (before, after), and the names of all that miss their bands.
 fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Figures> {
     let study: &StudyResult = part.as_ref()?.result.as_ref()?;
     let value = |id| study.cell(id).map(|cell| (cell.value, Some(cell.role)));

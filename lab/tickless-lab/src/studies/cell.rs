@@ -11,13 +11,14 @@ use crate::measure::Spread;
 use crate::text::figure;
 use serde::Serialize;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A parameter of the simulated machine was fitted so that the simulation gives this figure.
     Calibrated,
     /// A formula gives the figure from the machine's parameters, so the simulation proves nothing.
     Implied,
+    #[default]
     Predicted,
     Live,
 }
@@ -144,7 +145,7 @@ impl Claim {
     }
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Cell {
     pub id: String,
     pub unit: &'static str,
@@ -178,24 +179,8 @@ impl Cell {
         figure: impl Into<Spread>,
     ) -> Cell {
         let Spread { median: value, low, high, count: repetitions } = figure.into();
-        Cell {
-            id: id.into(),
-            unit,
-            published: None,
-            role,
-            value,
-            low,
-            high,
-            repetitions,
-            band: None,
-            inside: None,
-            effect: None,
-            effect_unit: None,
-            published_effect: None,
-            published_spread: None,
-            null_model: None,
-            score: None,
-        }
+        let id = id.into();
+        Cell { id, unit, role, value, low, high, repetitions, ..Cell::default() }
     }
 
     pub fn predicted(id: impl Into<String>, unit: &'static str, figure: impl Into<Spread>) -> Cell {
@@ -237,8 +222,7 @@ impl Cell {
     #[must_use]
     pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, repetitions, .. } = self;
-        let count = repetitions;
-        Cell::predicted(id, unit, Spread { median: value, low, high, count })
+        Cell { id, unit, value, low, high, repetitions, ..Cell::default() }
     }
 
     /// Adds a claim about the mechanism's effect, and the verdict on it. There is no verdict if the

@@ -65,7 +65,6 @@ fn plot_wakes(study: &mut StudyResult, place: &str) {
     study.plots.push(Plot::new("wakes", title, Shape::Bars { unit: "wakes/s", bars }));
 }
 
-/// Runs the study on a simulated machine.
 fn simulate(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     sim::reject_cpus(request, "deferred")?;
     let spec = sim::machine(request, "atom-e3825", STUDY.needs)?;

@@ -75,7 +75,6 @@ fn plot_writes(study: &mut StudyResult) {
     study.plots.push(Plot::new("writes", "Device writes per round trip", shape));
 }
 
-/// Runs the study on a simulated machine.
 fn simulate(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     sim::reject_cpus(request, "rearm")?;
     let spec = sim::machine(request, "x5675-2s", STUDY.needs)?;

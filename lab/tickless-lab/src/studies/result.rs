@@ -10,7 +10,7 @@ use crate::text::{figure, grouped};
 use serde::Serialize;
 
 /// The result of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct StudyResult {
     pub study: &'static str,
     pub world: World,
@@ -40,17 +40,8 @@ pub struct Exhibit {
 
 impl StudyResult {
     pub fn new(study: &'static str, request: &Request, machine: impl Into<String>) -> StudyResult {
-        StudyResult {
-            study,
-            world: request.world,
-            machine: machine.into(),
-            seed: request.seed,
-            cells: Vec::new(),
-            answers: Vec::new(),
-            notes: Vec::new(),
-            plots: Vec::new(),
-            exhibits: Vec::new(),
-        }
+        let Request { world, seed, .. } = *request;
+        StudyResult { study, world, machine: machine.into(), seed, ..StudyResult::default() }
     }
 
     /// Makes an empty result for a run on this machine, with a note if other work disturbs the run.

@@ -44,17 +44,14 @@ pub fn bars(parts: &[Part<'_>]) -> ((i32, i32), Markup) {
     ((0, below + 26), content)
 }
 
-/// Draws a legend of where the figures of each part come from.
 fn legend(parts: &[Part<'_>]) -> Markup {
     Legend::new([].into_iter(), parts.iter().map(|(world, _)| *world).collect()).draw(LEFT).1
 }
 
-/// Returns the middles of rows of this height.
 fn middles(height: i32) -> impl Iterator<Item = i32> {
     (0..).map(move |row| Legend::HEIGHT + height * row + height / 2)
 }
 
-/// Draws the name of a row, and a mark for the kind of its result: simulated or live.
 fn name(world: World, name: &str, side: Side, middle: i32) -> Markup {
     html! {
         (text(name, (LEFT - 26, middle), Anchor::Right))

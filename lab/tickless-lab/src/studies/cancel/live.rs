@@ -93,7 +93,6 @@ fn bases(request: &Request) -> Result<Vec<u16>, LabError> {
     Ok(bases)
 }
 
-/// Measures each variant's call: pending timers with warm and cold caches, then idle timers.
 fn one_turn(
     request: &Request,
     bases: u16,
@@ -123,7 +122,6 @@ fn one_turn(
     Ok(counts)
 }
 
-/// Adds the times for one number of bases, in ns and, if the CPU has a cycle counter, in cycles.
 fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatch) {
     for (way, CancelVariant { name, .. }) in VARIANTS.iter().enumerate() {
         for (at, state) in STATES.into_iter().enumerate() {
@@ -185,7 +183,6 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
     }
 }
 
-/// Measures cancels of timers on the base of another CPU.
 fn across(
     study: &mut StudyResult,
     request: &Request,

@@ -268,7 +268,6 @@ pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
     Ok(total.get().as_ns_f64() * spec.value("cpu.ghz") / f64::from(case.calls.max(1)))
 }
 
-/// Makes timer interrupts run callbacks, each of which takes time and restarts its timer.
 fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &Spec, period: Ns) {
     let bases = Arc::clone(bases);
     let callback = spec.time("workload.timer_work_ns");
@@ -283,7 +282,6 @@ fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &S
     });
 }
 
-/// Starts this CPU's periodic timers, and computes until the simulation ends.
 fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     for (timer, offset) in timers.iter().zip(offsets) {
         let first = Ns(1 + offset);

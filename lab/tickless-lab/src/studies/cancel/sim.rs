@@ -8,8 +8,7 @@ use crate::progress::Progress;
 use crate::studies::cell::{Cell, Role};
 use crate::studies::plot::{Axis, Side};
 use crate::studies::request::Request;
-use crate::studies::result::StudyResult;
-use crate::studies::result::value;
+use crate::studies::result::{StudyResult, value};
 use crate::studies::sim;
 use crate::text::grouped;
 

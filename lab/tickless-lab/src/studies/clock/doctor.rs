@@ -48,7 +48,6 @@ const READ_WARN_NS: f64 = 200.0;
 /// The limit for the verdict "bad": the published time of an uncontended read of the HPET.
 const READ_BAD_NS: f64 = 1_000.0;
 
-/// Judges the kernel's clock source by its kind and by the time that a read takes.
 fn source(facts: &Facts) -> Judged<'_> {
     let source = facts.clock_source.as_ref()?;
     let others = source.available.join(", ");
@@ -82,7 +81,6 @@ const CONTENTION_WARN: f64 = 4.0;
 /// about N times as long.
 const CONTENTION_BAD: f64 = 8.0;
 
-/// Judges how many times longer a clock read takes if several threads read at once.
 fn contention(facts: &Facts) -> Judged<'_> {
     let cost = facts.clock_read.as_ref()?;
     let ReadCost { alone_ns, together_ns, threads } = *cost;

@@ -154,7 +154,6 @@ struct Published {
 }
 
 impl Published {
-    /// Attaches the published figures and effects to the simulated cells of one machine.
     fn claims(
         &self,
         [tsc_jobs, jobs, shared_jobs, read, shared_read]: [Cell; 5],

@@ -72,7 +72,6 @@ impl Plan<'_> {
         self.cpus.iter().copied().cycle().take(self.threads).collect()
     }
 
-    /// Reads the counter for `duration`, and times each read.
     fn read_here(&self, counter: &Combined<Counted>) -> Own {
         let mut own = Own { latency: histogram(), device_reads: 0, backwards: 0, seconds: 0.0 };
         let before = device_reads();

@@ -95,7 +95,6 @@ const RAISED_WARN: f64 = 70.0;
 /// wakes only when a timer expires, so that nearly all its interrupts rightly raise the softirq.
 const INTERRUPTS_ENOUGH: f64 = 80.0;
 
-/// Judges what share of timer interrupts raised the TIMER softirq, needless if none expired.
 fn empty_softirqs(facts: &Facts) -> Judged<'_> {
     let counted = facts.counted.as_ref()?;
     let interrupts: u64 = counted.cpus.iter().map(|cpu| cpu.timer_interrupts).sum();
@@ -125,7 +124,6 @@ const IDLE_TICKS_WARN: f64 = 150.0;
 /// states to save power.
 const IDLE_TICKS_BAD: f64 = 900.0;
 
-/// Judges how often timer interrupts wake the CPUs that are idle most of the time.
 fn idle_ticks(facts: &Facts) -> Judged<'_> {
     let counted = facts.counted.as_ref()?;
     let idle: Vec<f64> = counted
@@ -170,7 +168,6 @@ const WAKES_WARN: f64 = 200.0;
 /// The limit for the verdict "bad": a thread is woken at the fastest usual tick rate, 1000 Hz.
 const WAKES_BAD: f64 = 900.0;
 
-/// Judges how often the callbacks of timers wake the same thread.
 fn tick_wakers(facts: &Facts) -> Judged<'_> {
     let recorded = facts.recorded.as_ref()?;
     if recorded.trace.count(EventKind::SchedWakeup) == 0 {

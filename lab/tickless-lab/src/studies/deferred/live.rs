@@ -16,8 +16,7 @@ use crate::progress::Progress;
 use crate::studies::cell::{Band, Cell};
 use crate::studies::plot::{Plot, Side};
 use crate::studies::request::Request;
-use crate::studies::result::StudyResult;
-use crate::studies::result::{self as columns, Column};
+use crate::studies::result::{self as columns, Column, StudyResult};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -150,7 +149,6 @@ fn side(way: ExpiryWakes) -> Side {
     }
 }
 
-/// Sums how late the probe (the measuring thread) woke, over all turns.
 fn sum(taken: &[Taken]) -> Tally {
     let mut sum = Tally::default();
     taken.iter().for_each(|taken| sum.add(&taken.probe));
@@ -181,7 +179,6 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     }
 }
 
-/// Adds the notes and answers. They show by how many percent each latency changed.
 fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], softirqs: String) {
     let probed: u64 = compared.iter().flatten().map(|taken| sum(taken).lateness.len()).sum();
     let all = || compared.iter().flatten().flatten();

@@ -144,7 +144,6 @@ impl Scene {
         })
     }
 
-    /// Returns how the probe sleeps.
     fn plan(&self) -> Plan {
         let pinned = || cpus().into_iter().map(Some).collect();
         Plan {

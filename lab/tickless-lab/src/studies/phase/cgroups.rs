@@ -126,7 +126,6 @@ fn remove_after(group: &Path, before: impl Fn()) {
     }
 }
 
-/// Removes the groups of this process when the program is interrupted.
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
     // Moves this process to the root group before each try: a thread that has just started can

@@ -111,7 +111,6 @@ fn throttled(facts: &Facts) -> Judged<'_> {
     Ok(Judgement { verdict, figure: Some(percent), how, advice: Some(advice) })
 }
 
-/// Judges whether groups' quotas are refilled at the same time.
 fn quotas(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;
     let shared = shared_periods(quotas);
@@ -141,7 +140,6 @@ fn quotas(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Judges whether other periodic timers with the same callback function expire at the same time.
 fn aligned(facts: &Facts) -> Judged<'_> {
     let recorded = facts.recorded.as_ref()?;
     let is_other = |overlap: &&Overlap| {
@@ -160,7 +158,6 @@ fn aligned(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Names the threads that armed a group's timers.
 fn armed_by(overlap: &Overlap, recorded: &RecordedTimers) -> String {
     const NAMED_MAX: usize = 6;
     let name = |thread: &u32| {

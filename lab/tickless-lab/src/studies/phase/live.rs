@@ -18,8 +18,7 @@ use crate::progress::Progress;
 use crate::studies::cell::{Band, Cell};
 use crate::studies::plot::{Lane, Plot, Shape, Side};
 use crate::studies::request::Request;
-use crate::studies::result::StudyResult;
-use crate::studies::result::{self as columns, Column};
+use crate::studies::result::{self as columns, Column, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::Timers;
@@ -156,7 +155,6 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
-/// Runs the work in two of the library's throttled groups, whose refills `phase` places.
 fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, LabError> {
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);

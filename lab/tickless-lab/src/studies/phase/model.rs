@@ -341,7 +341,6 @@ impl Worker {
         self.group.quota.lock().next_refill()
     }
 
-    /// Starts a timer that refills the group's quota, and wakes workers that wait for a refill.
     fn arm_refills(&self, first: Ns) -> tickless_machine::os::Timer {
         let (kernel, group) = (Rc::clone(&self.kernel), Rc::clone(&self.group));
         let period = self.plan.period;

@@ -31,7 +31,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(result)
 }
 
-/// Plots time and energy over the time between the refills of two groups.
 fn plot_offsets(result: &mut StudyResult) {
     let line = |figure: &str| {
         let names = format!("together.*ms.{figure}");
@@ -49,7 +48,6 @@ fn plot_offsets(result: &mut StudyResult) {
     result.curve("joules", title, axes("energy, J"), joules);
 }
 
-/// Plots when in a period each of two groups runs.
 fn plot_period(result: &mut StudyResult, spec: &Spec) -> io::Result<()> {
     let mut lanes = Vec::new();
     let period_ns = GroupPlan::published(Phase::Aligned).period.0;

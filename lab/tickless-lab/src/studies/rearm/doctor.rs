@@ -52,7 +52,6 @@ const WRITES_BAD: f64 = 10.0;
 /// to 5 us under a hypervisor, so they take at most half a percent of the CPU.
 const WRITES_FEW: f64 = 1_000.0;
 
-/// Judges how many times the timer device is written for each of its interrupts.
 fn writes(facts: &Facts) -> Judged<'_> {
     let summary = &facts.recorded.as_ref()?.summary;
     let recorded = summary.trace.recorded;
@@ -135,7 +134,6 @@ const REMOVALS_FEW: f64 = 100.0;
 /// take one percent of the CPU.
 const REMOVALS_MANY: f64 = 2_000.0;
 
-/// Judges how many device writes the lazy policy would have saved.
 fn removals(facts: &Facts) -> Judged<'_> {
     let RecordedTimers { trace, summary, .. } = facts.recorded.as_ref()?;
     let kernel = Agreement::policy_of(trace).name();

@@ -8,6 +8,7 @@
 use super::LINUX;
 use super::ping_pong::{By, Guard, Plan};
 use crate::studies::cell::Cell;
+use std::error::Error;
 use std::fs;
 use std::time::Duration;
 use tickless_trace::read::Trace;
@@ -18,22 +19,19 @@ const TRIPS_MAX: u32 = 20_000;
 
 /// Counts the device writes for each round trip with guards of the kernel. Returns a description,
 /// too; or why there is no such row.
-pub(super) fn writes(plan: Plan, after: Duration) -> Result<(Cell, String), String> {
+pub(super) fn writes(plan: Plan, after: Duration) -> Result<(Cell, String), Box<dyn Error>> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let row = row(release.trim())?;
     let guard = Some(Guard { by: By::Kernel, after });
     let plan = Plan { guard, trips: plan.trips.min(TRIPS_MAX), ..plan };
-    let tracefs = Tracefs::find().map_err(|error| error.to_string())?;
-    let recording = Recording::prepare(tracefs, &Options::default(), None);
-    let recording = recording.map_err(|error| error.to_string())?;
-    recording.start().map_err(|error| error.to_string())?;
-    let taken = plan.play().map_err(|error| error.to_string())?;
-    let text = recording.stop().and_then(|()| recording.text("tickless study rearm"));
-    let text = text.map_err(|error| error.to_string())?;
-    let trace = Trace::parse("what was recorded", text).map_err(|error| error.to_string())?;
+    let recording = Recording::prepare(Tracefs::find()?, &Options::default(), None)?;
+    recording.start()?;
+    let taken = plan.play()?;
+    recording.stop()?;
+    let trace = Trace::parse("what was recorded", recording.text("tickless study rearm")?)?;
     let dropped = recording.statistics().dropped;
     if dropped > 0 {
-        return Err(format!("the kernel dropped {dropped} of its events"));
+        return Err(format!("the kernel dropped {dropped} of its events").into());
     }
     let (writes, trips) = (trace.device_writes().count(), taken.warmed + taken.trips);
     let id = format!("{row}.device_writes_per_round_trip");

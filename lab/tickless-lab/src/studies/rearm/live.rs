@@ -15,8 +15,7 @@ use crate::progress::Progress;
 use crate::studies::cell::{Band, Cell};
 use crate::studies::plot::{Axis, Side};
 use crate::studies::request::Request;
-use crate::studies::result::StudyResult;
-use crate::studies::result::{self as columns, Column};
+use crate::studies::result::{self as columns, Column, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::policy::Policy;
@@ -145,7 +144,6 @@ fn gaps<'a>(study: &mut StudyResult, prefix: &str, find: &dyn Fn(&str) -> Option
     }
 }
 
-/// Describes on which CPUs the threads of each policy run.
 fn place(variants: &[Variant]) -> String {
     let [one, other] = variants[variants.len() - 1].cpus;
     match one == other {
