@@ -130,7 +130,7 @@ pub fn seen(percent: f64) -> String {
     }
 }
 
-/// Writes `bullet` and a text as [`wrapped`] breaks them into lines of at most [`width`] characters.
+/// Writes `bullet` and a text in lines of at most [`width`] characters, as [`wrapped`] does.
 pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
     wrapped(bullet, text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
