@@ -11,11 +11,9 @@
 )]
 
 pub mod cgroup;
-mod hash;
 pub mod late;
 #[expect(unsafe_code, reason = "maps files of its own into memory")]
 mod list;
-mod parallel;
 pub mod quota;
 pub mod read;
 pub mod record;

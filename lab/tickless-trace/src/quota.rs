@@ -14,10 +14,10 @@ mod replay;
 
 use crate::cgroup::{Counters, Limit, Recorded};
 use crate::late::Selection;
-use crate::parallel::in_parallel;
 use crate::read::Trace;
 use crate::replay::Quantiles;
 use demand::{Demand, Leave};
+use rayon::prelude::*;
 use replay::{Outcome, Place, Plan};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +28,10 @@ use tickless_core::time::Ns;
 /// The events to record in addition to the timers.
 pub const EVENTS: [&str; 4] =
     ["sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "task:task_newtask"];
+
+/// The first kernel that counts a CPU as stopped only from the moment at which it takes up a thread
+/// of the group and finds no quota.
+const STOPS_LATE_SINCE: (u32, u32) = (6, 18);
 
 /// Each prediction is the average over this many phases (offsets of the refill in its period).
 const PHASES: u64 = 4;
@@ -180,6 +184,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     // Without the refills, a wait for quota cannot be told from preemption: assume none.
     let leave = demand.leave(trace.cpus, recorded.throttled).unwrap_or(Leave::ALL);
     let tick = trace.tick_or_default();
+    let stops_late = trace.header.version() >= Some(STOPS_LATE_SINCE);
     let plan = Plan::of(&demand);
     let counted = counted(trace, &demand, &request.without)?;
     let pieces: usize = counted.iter().map(|&thread| demand.threads[thread].len()).sum();
@@ -193,7 +198,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
         let world = |leave| {
-            let place = Place { cpus, tick, leave, stops_late: stops_late(trace) };
+            let place = Place { cpus, tick, leave, stops_late };
             let free = plan.run(place, None).map_err(|why| refused(0, 0, &why))?;
             Ok(World {
                 plan: &plan,
@@ -267,14 +272,6 @@ fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>
             Err(QuotaError::WhichGroup { path, wanted, known })
         }
     }
-}
-
-/// Returns whether the trace's kernel counts a CPU as stopped only from the moment at which it
-/// takes up a thread of the group and finds no quota: since Linux 6.18.
-fn stops_late(trace: &Trace) -> bool {
-    let mut numbers = trace.header.kernel.iter().flat_map(|release| release.split(['.', '-']));
-    let mut next = || numbers.next()?.parse::<u32>().ok();
-    (next(), next()) >= (Some(6), Some(18))
 }
 
 /// Returns the threads whose delays count, by their places in the demand.
@@ -424,7 +421,7 @@ impl World<'_> {
             }
             Ok(outcome)
         };
-        let outcomes: Result<_, _> = in_parallel(PHASES as usize, run);
+        let outcomes: Result<_, _> = (0..PHASES as usize).into_par_iter().map(run).collect();
         outcomes
             .map(|outcomes| (settings, outcomes))
             .map_err(|why: BandwidthError| refused(quota_us, period_us, &why))

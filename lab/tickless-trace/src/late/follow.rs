@@ -1,7 +1,7 @@
 //! Finds the sleeps of a trace, and the times of the steps (hops) from deadline to running thread.
 
-use crate::hash::NumberMap;
 use crate::read::{Event, Record, TimerAddr, Trace};
+use rustc_hash::FxHashMap;
 use tickless_core::time::{CpuId, Ns};
 
 /// One sleep of a thread, from the arming of its timer until the thread ran, on the trace's clock.
@@ -94,12 +94,12 @@ struct Cpu {
 /// Calls `found` with each sleep that the trace shows from its arming to its end. O(n log g) in the
 /// numbers of records and gaps.
 pub(super) fn sleeps(trace: &Trace, mut found: impl FnMut(Sleep)) {
-    let mut armed: NumberMap<TimerAddr, Armed> = NumberMap::default();
+    let mut armed: FxHashMap<TimerAddr, Armed> = FxHashMap::default();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     // The threads that a timer has woken and that have not run yet.
-    let mut woken: NumberMap<u32, Sleep> = NumberMap::default();
+    let mut woken: FxHashMap<u32, Sleep> = FxHashMap::default();
     // The threads with a CPU limit that have begun to run, and are perhaps stopped again at once.
-    let mut begun: NumberMap<u32, Sleep> = NumberMap::default();
+    let mut begun: FxHashMap<u32, Sleep> = FxHashMap::default();
     // A sleep with a gap in it was perhaps another sleep: what armed its timer or ran its thread
     // can be among the missing events.
     let unseen = trace.unseen();
@@ -170,7 +170,7 @@ pub(super) fn sleeps(trace: &Trace, mut found: impl FnMut(Sleep)) {
 
 /// Finds out from an event whether a thread that has begun to run was stopped. Returns the thread's
 /// sleep if the thread was not stopped.
-fn end_or_stop(begun: &mut NumberMap<u32, Sleep>, record: &Record) -> Option<Sleep> {
+fn end_or_stop(begun: &mut FxHashMap<u32, Sleep>, record: &Record) -> Option<Sleep> {
     match record.event {
         // It is about to sleep again.
         Event::HrtimerStart { .. } | Event::TimerStart { .. } => begun.remove(&record.pid),

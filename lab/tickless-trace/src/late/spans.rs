@@ -1,8 +1,8 @@
 //! What each CPU did at which time.
 
-use crate::hash::NumberMap;
 use crate::list::List;
 use crate::read::{Cause, Event, EventKind, NameId, Record, Trace};
+use rustc_hash::FxHashMap;
 use tickless_core::time::{CpuId, Ns};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Spans {
     /// Whether the trace has writes to timer devices.
     pub(super) has_writes: bool,
     /// The priority of each thread that ran; `None` if it changed, or is not printed.
-    priorities: NumberMap<u32, Option<i16>>,
+    priorities: FxHashMap<u32, Option<i16>>,
 }
 
 /// What a CPU has begun and not ended: it runs a thread or is idle, and handles interrupts and
@@ -102,7 +102,7 @@ impl Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<_> = (0..count).map(|_| List::one_of(count)).collect();
         let mut stacks = vec![Stack::default(); count];
-        let mut priorities = NumberMap::default();
+        let mut priorities = FxHashMap::default();
         let mut gaps = trace.gaps_in_order();
         for (place, record) in trace.records.iter().enumerate() {
             for gap in gaps(place) {

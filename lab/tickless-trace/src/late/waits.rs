@@ -5,9 +5,9 @@
 //! a thread that can run already changes nothing.
 
 use super::spans::Activity;
-use crate::hash::NumberMap;
 use crate::list::List;
 use crate::read::{Context, Event, NameId, Record, Trace};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use tickless_core::time::{CpuId, Ns};
 
@@ -65,7 +65,7 @@ pub(super) struct Waits<'t> {
     unseen: Vec<(Ns, Ns)>,
     is_selected: Box<dyn Fn(u32) -> bool + 't>,
     threshold: Ns,
-    states: NumberMap<u32, State>,
+    states: FxHashMap<u32, State>,
     /// Which thread each CPU runs, as far as a switch has shown.
     runs: Vec<Option<u32>>,
     pub(super) count: u64,
@@ -88,7 +88,7 @@ impl<'t> Waits<'t> {
             unseen: trace.unseen(),
             is_selected: Box::new(is_selected),
             threshold,
-            states: NumberMap::default(),
+            states: FxHashMap::default(),
             runs: vec![None; usize::from(trace.cpus)],
             count: 0,
             time: Ns::ZERO,

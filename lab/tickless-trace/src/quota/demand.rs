@@ -2,9 +2,9 @@
 
 use super::QuotaError;
 use crate::cgroup::Recorded;
-use crate::hash::NumberMap;
 use crate::late::Selection;
 use crate::read::{Context, Event, EventKind, TimerAddr, Trace};
+use rustc_hash::FxHashMap;
 use tickless_core::time::{CpuId, Ns};
 
 /// The work of a thread between two sleeps.
@@ -35,7 +35,7 @@ pub(super) struct Demand {
     idle: Vec<(Ns, Ns)>,
     waits: Vec<Wait>,
     /// For each timer that refills a quota, when it did.
-    refills: NumberMap<TimerAddr, Refills>,
+    refills: FxHashMap<TimerAddr, Refills>,
 }
 
 /// A thread that could run waited for a CPU.
@@ -180,7 +180,7 @@ impl Demand {
         };
         let mut finder = Finder::default();
         // Whether each thread belongs to the group: from the start, or since a member created it.
-        let mut members: NumberMap<u32, bool> = NumberMap::default();
+        let mut members: FxHashMap<u32, bool> = FxHashMap::default();
         let mut is_member = |pid: u32, adds: bool| {
             let member = members.entry(pid).or_insert_with(|| match group {
                 Some(group) => group.threads.contains(&pid),
@@ -264,9 +264,9 @@ struct OnCpu {
 struct Finder {
     demand: Demand,
     /// For each thread's number, its index in `demand.threads` and its state.
-    of: NumberMap<u32, (usize, ThreadState)>,
+    of: FxHashMap<u32, (usize, ThreadState)>,
     /// For each thread's number, the place of its last wait in `demand.waits`.
-    last_waits: NumberMap<u32, usize>,
+    last_waits: FxHashMap<u32, usize>,
 }
 
 impl Finder {

@@ -34,6 +34,14 @@ pub struct Header {
 }
 
 impl Header {
+    /// Returns the kernel's version, major and minor, if the trace names it.
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let release = self.kernel.as_deref().unwrap_or_default();
+        let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+        let mut number = || numbers.next()?.parse().ok();
+        number().zip(number())
+    }
+
     pub(super) fn comment(&mut self, line: &[u8]) {
         let text = line.trim_ascii_start().trim_ascii_end();
         let text = text.strip_prefix(b"#").unwrap_or(text).trim_ascii();

@@ -2,7 +2,7 @@
 
 use super::fields::{Word, printable};
 use super::symbols::Symbols;
-use crate::hash::NumberMap;
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Names {
     by_name: HashMap<Box<[u8]>, NameId>,
     /// In a binary trace, the names of functions by their addresses.
     pub(super) symbols: Symbols,
-    by_address: NumberMap<u64, NameId>,
+    by_address: FxHashMap<u64, NameId>,
 }
 
 impl Names {

@@ -18,6 +18,7 @@ use linux_perf_event_reader::{
     PerfEventType, RawData, RawEventRecord, RecordParseInfo, RecordType, SampleFormat,
     SamplingPolicy, get_record_id,
 };
+use rustc_hash::FxHashMap;
 use tickless_core::time::CpuId;
 
 use super::Trace;
@@ -28,7 +29,6 @@ use super::prefix::cpu_id;
 use super::problem::{Cause, Unusable};
 use super::reader::Reader;
 use super::symbols::Symbols;
-use crate::hash::NumberMap;
 
 pub(super) const MAGIC: &[u8] = b"PERFILE2";
 /// The name under which perf records where the kernel is.
@@ -55,7 +55,7 @@ struct Perf<'a> {
     is_cut: bool,
     events: Vec<Event>,
     /// The event of each number. Every CPU has numbers of its own.
-    numbers: NumberMap<u64, usize>,
+    numbers: FxHashMap<u64, usize>,
     build_ids: &'a [u8],
     /// The words of the command that recorded, of which each has its size before it.
     command: &'a [u8],
@@ -148,7 +148,7 @@ impl<'a> Perf<'a> {
             records: &records[..size as usize],
             is_cut,
             events: Vec::new(),
-            numbers: NumberMap::default(),
+            numbers: FxHashMap::default(),
             build_ids: feature(BUILD_ID).unwrap_or_default(),
             command: feature(COMMAND).unwrap_or_default(),
         };
@@ -295,8 +295,8 @@ impl Reader {
     fn samples(&mut self, perf: &Perf<'_>, dat: &Dat) {
         // An interrupt can record events between the time of another event and its record.
         const NESTED_NS_MAX: u64 = 1_000_000;
-        let mut cpus: NumberMap<u64, CpuId> = NumberMap::default();
-        let mut latest: NumberMap<u32, u64> = NumberMap::default();
+        let mut cpus: FxHashMap<u64, CpuId> = FxHashMap::default();
+        let mut latest: FxHashMap<u32, u64> = FxHashMap::default();
         let (mut losses, mut lost_in_all) = (Vec::new(), 0u64);
         let (mut at, mut is_damaged) = (0, false);
         while let Some(rest) = perf.records.get(at..).filter(|rest| !rest.is_empty()) {

@@ -15,11 +15,10 @@ use super::problem::{Cause, Problems, Unusable};
 use super::processes::Processes;
 use super::{Record, Trace, jiffies, monotonic, soundness};
 use crate::list::List;
-use crate::parallel::joined;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::mpsc;
-use std::thread;
+use std::{panic, thread};
 
 /// Begins a trace's line about a CPU on which the kernel recorded nothing of the idle thread.
 pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
@@ -59,6 +58,11 @@ fn read_parts(path: &str, mut lines: Lines<'_>, size: usize) -> Result<Trace, Un
         joined(reader)
     });
     reader.finish(path, lines)
+}
+
+/// Waits for a thread, and returns its result. A panic in it continues in the caller.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause))
 }
 
 /// What a line says without those before it.

@@ -5,8 +5,8 @@
 
 use super::Record;
 use super::event::{Event, EventKind, Family, TimerAddr};
-use crate::hash::NumberMap;
 use crate::list::List;
+use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::ops::Range;
 use tickless_core::time::CpuId;
@@ -105,7 +105,7 @@ pub(super) fn unknown_cpus(records: &List<Record>, known: u16) -> HashSet<CpuId>
 /// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
 /// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
 pub(super) fn impossible_cancels(records: &List<Record>) -> (u64, u64) {
-    let mut is_armed: NumberMap<TimerAddr, bool> = NumberMap::default();
+    let mut is_armed: FxHashMap<TimerAddr, bool> = FxHashMap::default();
     let (mut cancels, mut impossible) = (0, 0);
     for record in records.iter() {
         match record.event {

@@ -142,10 +142,7 @@ impl Agreement {
     /// Returns the policy of the kernel that recorded a trace. If the trace does not name its
     /// kernel, returns the policy of Linux 5.15 to 7.0.
     pub fn policy_of(trace: &Trace) -> ReplayPolicy {
-        let release = trace.header.kernel.as_deref().unwrap_or_default();
-        let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
-        let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
-        match number().zip(number()) {
+        match trace.header.version() {
             Some(version) if version < RESTART_AWARE_SINCE => ReplayPolicy::Eager,
             Some(version) if version >= LAZY_TIMERS_SINCE => ReplayPolicy::Linux71,
             _ => ReplayPolicy::RestartAware,

@@ -12,9 +12,9 @@ use super::lateness::{Lateness, Quantiles};
 use super::platform::ReplayPlatform;
 use super::policy::ReplayPolicy;
 use super::script::{Choice, Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
-use crate::hash::NumberMap;
 use crate::list::Walk;
 use crate::read::{Family, Trace};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::iter;
@@ -467,8 +467,8 @@ impl<'s> Engine<'s> {
 /// Returns, for each timer, which operations the kernel performed in each expiry of the timer:
 /// those from the beginning of the timer's callback up to the next callback. The first expiry is
 /// last in the list, so that `pop` returns it first.
-fn callbacks(ops: &[Op]) -> NumberMap<u32, Vec<Range<usize>>> {
-    let mut callbacks = NumberMap::<u32, Vec<Range<usize>>>::default();
+fn callbacks(ops: &[Op]) -> FxHashMap<u32, Vec<Range<usize>>> {
+    let mut callbacks = FxHashMap::<u32, Vec<Range<usize>>>::default();
     let mut to = ops.len();
     for (place, op) in ops.iter().enumerate().rev() {
         if let Op::Expire(timer) = op {

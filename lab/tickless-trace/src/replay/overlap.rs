@@ -6,9 +6,9 @@
 //! and the same period form a group. Their recorded phases (offsets from multiples of the period)
 //! are compared with those that [`Phase::Spread`] would have given them, one timer after the other.
 
-use crate::hash::NumberMap;
 use crate::list::List;
 use crate::read::{Context, Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -86,9 +86,9 @@ struct Expiries {
 /// stack.
 fn expiries(trace: &Trace) -> (Vec<Expiries>, List<u64>) {
     let sleep = trace.names.find(SLEEPER_FUNCTION);
-    let mut places: NumberMap<Source, usize> = NumberMap::default();
-    let mut armed: NumberMap<TimerAddr, (u64, Source)> = NumberMap::default();
-    let mut threads: NumberMap<TimerAddr, u32> = NumberMap::default();
+    let mut places: FxHashMap<Source, usize> = FxHashMap::default();
+    let mut armed: FxHashMap<TimerAddr, (u64, Source)> = FxHashMap::default();
+    let mut threads: FxHashMap<TimerAddr, u32> = FxHashMap::default();
     let mut found: Vec<Expiries> = Vec::new();
     let mut all: List<(u32, u64)> = List::default();
     // Cancels are ignored, because most kernels record one just before each expiry.

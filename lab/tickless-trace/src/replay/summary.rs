@@ -7,11 +7,10 @@ use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
 use super::ticks::TickResult;
 use super::upgrade::UpgradeResult;
-use crate::parallel::joined;
 use crate::read::{Event, EventKind, Family, Trace};
+use rayon::prelude::*;
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::thread;
 use tickless_core::bases::WheelEvents;
 
 /// A replay's results. `docs/book/src/replay.md` documents its JSON.
@@ -75,13 +74,12 @@ pub struct FunctionStarts {
     pub starts: u64,
 }
 
-/// Replays a trace under each of these policies, each on its own thread, and returns all results.
+/// Replays a trace under each of these policies, on all CPUs, and returns all results.
 pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
-    let (overlap, spurious_interrupts, writer) = thread::scope(|scope| {
-        let overlap = scope.spawn(|| overlap::find(trace));
-        let (spurious, writer) = (spurious(trace), script::writer(trace, inference));
-        (joined(overlap), spurious, writer)
-    });
+    let (overlap, (spurious_interrupts, writer)) = rayon::join(
+        || overlap::find(trace),
+        || (spurious(trace), script::writer(trace, inference)),
+    );
     let writes = trace.device_writes().count() as u64;
     let (seconds, seen_percent) = (trace.span().0 as f64 / 1e9, trace.seen_percent());
     let script = writer.write(trace);
@@ -145,12 +143,8 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
 
 /// Replays a script under each policy.
 fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<PolicyResult> {
-    thread::scope(|scope| {
-        let start =
-            |&policy| scope.spawn(move || engine::run(script, trace, policy, Changes::default()));
-        let threads: Vec<_> = policies.iter().map(start).collect();
-        threads.into_iter().map(joined).collect()
-    })
+    let run = |&policy| engine::run(script, trace, policy, Changes::default());
+    policies.par_iter().map(run).collect()
 }
 
 /// Returns how many timer interrupts expired no timer; `None` if the trace does not show this. The

@@ -4,9 +4,9 @@
 //! or queue) identify a timer. The kernel uses the address of a freed timer again: when the new
 //! timer is set up, it counts as idle, whatever the state of the freed one was.
 
-use crate::hash::NumberMap;
 use crate::list::List;
 use crate::read::{Event, Family, NameId, Record, TimerAddr, Trace};
+use rustc_hash::FxHashMap;
 
 #[derive(Debug)]
 pub(super) struct Timers {
@@ -20,7 +20,7 @@ const NONE: u32 = u32::MAX;
 impl Timers {
     /// Numbers the timers of a trace, in the order of their first records. O(n) in the records.
     pub(super) fn number(trace: &Trace) -> Timers {
-        let mut numbers: NumberMap<(Family, TimerAddr), u32> = NumberMap::default();
+        let mut numbers: FxHashMap<(Family, TimerAddr), u32> = FxHashMap::default();
         let mut families = Vec::new();
         let mut number = |record: &Record| {
             let (Some(timer), false) = (record.event.timer(), is_exit(&record.event)) else {
