@@ -108,11 +108,14 @@ fn answer(kind: &str, options: &[&str], text: &str, body: &[&str]) -> Vec<String
             json!(explain_wakeup(&trace, SeenWakeup { thread, deadline, seen }))
         }
         "quota" => {
+            let limits = given("limit").unwrap_or("1").split(',');
             let request = Request {
                 cgroup: text_of("cgroup"),
                 selection,
+                without: text_of("without").into_iter().collect(),
                 cpus: given("cpus").map(|cpus| cpus.parse().unwrap()).into_iter().collect(),
-                limits: vec![given("limit").map_or(1.0, |limit| limit.parse().unwrap())],
+                limits: limits.map(|limit| limit.parse().unwrap()).collect(),
+                bursts_percent: given("burst").map(|it| it.parse().unwrap()).into_iter().collect(),
                 delay: Ns(1_000_000),
                 delayed_percent_max: 1.0,
                 ..Request::default()

@@ -6,13 +6,10 @@
 
 mod cases;
 mod dat;
-mod late;
 mod perf;
-mod quota;
 mod replay_property;
 mod replay_samples;
 mod trace_damage;
-mod trace_formats;
 mod trace_soundness;
 
 #[path = "../support/mod.rs"]

@@ -1,7 +1,7 @@
 //! Helpers of several tests.
 #![allow(dead_code)]
 
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,17 @@ use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, Summary, sum
 pub const SAMPLES: [&str; 5] =
     ["idle", "nginx", "pipe-one-cpu", "pipe-two-cpus", "two-groups-aligned"];
 
-pub fn sample_path(name: &str) -> PathBuf {
-    PathBuf::from(format!("{}/../../traces/{name}.txt.gz", env!("CARGO_MANIFEST_DIR")))
-}
-
 pub fn sample_text(name: &str) -> String {
-    String::from_utf8(unpacked(&sample_path(name))).unwrap()
+    String::from_utf8(data(&format!("../../../../traces/{name}.txt.gz"))).unwrap()
 }
 
 pub fn data(name: &str) -> Vec<u8> {
-    unpacked(&data_path(name))
+    let file = std::fs::read(data_path(name)).unwrap();
+    let mut whole = Vec::new();
+    match MultiGzDecoder::new(&file[..]).read_to_end(&mut whole) {
+        Ok(_) => whole,
+        Err(_) => file,
+    }
 }
 
 pub fn data_path(name: &str) -> PathBuf {
@@ -48,15 +49,6 @@ pub fn assert_documented(row: &str) {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.lines().any(|line| line == row), "docs/book/src/replay.md lacks\n{row}");
-}
-
-fn unpacked(path: &Path) -> Vec<u8> {
-    let file = std::fs::read(path).unwrap();
-    let mut whole = Vec::new();
-    match MultiGzDecoder::new(&file[..]).read_to_end(&mut whole) {
-        Ok(_) => whole,
-        Err(_) => file,
-    }
 }
 
 pub fn replay(text: &str) -> Summary {
@@ -123,10 +115,16 @@ pub fn history(steps: &str) -> String {
         let words: Vec<&str> = step.split(' ').collect();
         let (verb, cpu) = words[1].split_once('@').unwrap_or((words[1], "0"));
         let (at, cpu): (u64, u16) = (words[0].parse().unwrap(), cpu.parse().unwrap());
-        let timer = words.get(2).map_or(String::new(), |name| address(name));
+        let name = words.get(2).map_or(String::new(), |name| name.to_lowercase());
+        let timer = format!("00000000000000{name}{name}");
         let number = words.get(3).map(|word| word.parse::<u64>().unwrap());
-        let start =
-            |armed| hrtimer_start(&timer, number.unwrap(), &format!(" mode=ABS was_armed={armed}"));
+        let start = |armed| {
+            let ns = number.unwrap() * 1_000;
+            format!(
+                "hrtimer_start: hrtimer={timer} function=f expires={ns} softexpires={ns} mode=ABS \
+                 was_armed={armed}"
+            )
+        };
         let enter = (at, "d.h1.", "local_timer_entry: vector=236".to_string());
         let leave = |at| (at, "d.h1.", "local_timer_exit: vector=236".to_string());
         let expire = |at: u64| {
@@ -147,8 +145,12 @@ pub fn history(steps: &str) -> String {
             "leave" => vec![leave(at)],
             "interrupt" => vec![enter, expire(at + 1), returned(at + 2), leave(at + 3)],
             "switch" => {
-                let (from, event) =
-                    (words[2].trim_end_matches('R'), sched_switch(words[2], words[3]));
+                let (from, to) = (words[2].trim_end_matches('R'), words[3]);
+                let state = if words[2].ends_with('R') { 'R' } else { 'S' };
+                let event = format!(
+                    "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state={state} \
+                     ==> next_comm=b next_pid={to} next_prio=120"
+                );
                 text += &line_of(&format!("a-{from}"), at, cpu, "d..2.", &event);
                 vec![]
             }
@@ -162,27 +164,6 @@ pub fn history(steps: &str) -> String {
         events.iter().for_each(|(at, flags, event)| text += &line(*at, cpu, flags, event));
     }
     text
-}
-
-/// An event of a CPU that switches from one thread to another, given their numbers. A thread that
-/// could run on has `R` behind its number.
-pub fn sched_switch(from: impl Display, to: impl Display) -> String {
-    let from = from.to_string();
-    let state = if from.ends_with('R') { 'R' } else { 'S' };
-    format!(
-        "sched_switch: prev_comm=a prev_pid={} prev_prio=120 prev_state={state} ==> next_comm=b \
-         next_pid={to} next_prio=120",
-        from.trim_end_matches('R')
-    )
-}
-
-pub fn address(name: &str) -> String {
-    format!("00000000000000{0}{0}", name.to_lowercase())
-}
-
-pub fn hrtimer_start(timer: &str, expiry_us: u64, rest: &str) -> String {
-    let ns = expiry_us * 1_000;
-    format!("hrtimer_start: hrtimer={timer} function=f expires={ns} softexpires={ns}{rest}")
 }
 
 /// Returns the text with each event twice.
