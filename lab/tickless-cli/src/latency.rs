@@ -135,8 +135,7 @@ impl Command for LatencyArgs {
 }
 
 impl LatencyArgs {
-    /// Measures the requested sleepers in turn. With `--break`, records what precedes a late
-    /// wakeup.
+    /// With `--break`, records what precedes a late wakeup.
     fn measure(&self) -> Result<Vec<Measured>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
@@ -202,8 +201,7 @@ impl LatencyArgs {
         }
     }
 
-    /// Plans the measurement, in which all ways to sleep take turns. Returns the plan of one turn,
-    /// and the number of turns.
+    /// Returns the plan of one turn, and the number of turns, in which all ways to sleep alternate.
     fn plan(&self, stop: Arc<AtomicBool>) -> (Plan, usize) {
         const TURNS_MAX: u32 = 20;
         const DEFAULT: Duration = Duration::from_secs(10);

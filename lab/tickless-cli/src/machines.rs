@@ -83,8 +83,7 @@ impl Command for MachinesArgs {
 }
 
 impl MachinesArgs {
-    /// Returns the machine of this name with the requested changes. A number that a machine's file
-    /// could not have is refused.
+    /// A number that a machine's file could not have is refused.
     fn changed(&self, name: &str) -> Result<Spec, Failure> {
         let mut spec = find(name).map_err(Failure::lab)?;
         if let Some(cpus) = self.cpus {

@@ -36,7 +36,6 @@ pub struct ManArgs {
 }
 
 impl CompletionsArgs {
-    /// `program` is the description of the command line.
     pub fn run(&self, mut program: clap::Command) -> Result<Exit, Failure> {
         let name = program.get_name().to_string();
         let mut script = Vec::new();
@@ -47,7 +46,6 @@ impl CompletionsArgs {
 }
 
 impl ManArgs {
-    /// `program` is the description of the command line.
     pub fn run(&self, program: clap::Command) -> Result<Exit, Failure> {
         // Disable clap's `help` command, which would get a man page for each command.
         let mut program = program.disable_help_subcommand(true);

@@ -17,7 +17,6 @@ pub struct ThreadArgs {
 }
 
 impl ThreadArgs {
-    /// Returns the selection, without folding any sleeps.
     pub fn selection(&self) -> Selection {
         Selection {
             process: self.process.clone(),

@@ -75,7 +75,6 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Filters and sorts a table, and finds the command lines of its processes.
     pub(super) fn apply(&self, table: &mut Table) {
         if !self.filter.is_empty() {
             table.filter(&self.filter);

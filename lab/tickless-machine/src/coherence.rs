@@ -257,8 +257,7 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
-    /// Brings a copy for reading to a core, after the earlier requests. Returns when the copy
-    /// arrives.
+    /// Brings a copy for reading to a core, after the earlier requests. Returns when it arrives.
     fn fetch(&mut self, id: LineId, place: Place, now: Ps, asked: Ps) -> Ps {
         let Place { socket, bit, .. } = place;
         let costs = &self.costs;

@@ -248,8 +248,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Stores what a timer does when it fires. Returns the number by which the timer finds its
-    /// action.
+    /// Stores what a timer does when it fires. Returns the number by which it is found.
     fn action(&self, action: Action) -> u64 {
         let mut actions = self.actions.borrow_mut();
         actions.push(action);

@@ -86,8 +86,7 @@ impl MachineState {
         self.rescale(cpu);
     }
 
-    /// Changes the speed of the computations on the other threads of this CPU's core, after the
-    /// number of busy threads has changed.
+    /// Adapts the computations on the core's other threads to the new number of busy ones.
     fn rescale(&mut self, cpu: usize) {
         let topology = self.costs.topology;
         if topology.threads_per_core == 1 {

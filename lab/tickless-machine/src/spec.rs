@@ -262,8 +262,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a value and its origin: a source, a result to which it was fitted, or an assumed
-    /// range.
     fn parameter(&self, at: usize, key: &str, table: &DeTable<'_>) -> Result<Parameter, SpecError> {
         let mut value = None;
         let mut origins = Vec::new();

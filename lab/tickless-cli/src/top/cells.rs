@@ -47,7 +47,6 @@ pub(super) fn cells(table: &Table, row: &TableRow, by: By) -> Vec<String> {
     cells
 }
 
-/// Returns the cells of the last row, which has the sums.
 pub(super) fn total(table: &Table, by: By) -> Vec<String> {
     let mut cells = cells(table, &table.total(), by);
     let kind = cells.len() - 3;

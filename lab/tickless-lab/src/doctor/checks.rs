@@ -44,8 +44,7 @@ pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
 }
 
 impl Check {
-    /// Returns whether the check judges a measured time, which other work on the machine can make
-    /// longer.
+    /// Returns whether other work on the machine can make the figure longer.
     fn is_timed(&self) -> bool {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }

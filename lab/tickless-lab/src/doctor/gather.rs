@@ -66,8 +66,7 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     facts
 }
 
-/// Waits for the requested duration, if a check needs that. In that time counts events or records
-/// them.
+/// Waits for the duration if a check needs that, and counts or records events meanwhile.
 fn watch(needs: &dyn Fn(Need) -> bool, look: &GatherOptions, facts: &mut Facts) {
     const WATCHED: [Need; 5] =
         [Need::Counted, Need::Recorded, Need::Quotas, Need::IdleStates, Need::Interrupts];

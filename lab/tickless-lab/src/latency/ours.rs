@@ -11,8 +11,7 @@ use tickless::driver::{CpuId, Wakeup};
 use tickless::time::Instant;
 use tickless::{Fired, Timers};
 
-/// The driver wakes this long before a deadline and spins until the deadline. Most machines need
-/// less time to wake a thread.
+/// The time is longer than most machines need to wake a thread.
 const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
 /// The driver learns how much earlier to wake. It spins for at most a 20th of its CPU's time.
 const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };

@@ -15,8 +15,7 @@ use tickless_machine::spec::{Origin, Parameter, Spec};
 
 const TEMPLATE: &str = "host";
 
-/// Returns the first and the last CPU that this process may use. It is an error if there is only
-/// one.
+/// Returns the first and the last CPU that this process may use. One alone is an error.
 fn ends() -> Result<[usize; 2], LabError> {
     match measure::cpus()[..] {
         [first, .., last] => Ok([first, last]),

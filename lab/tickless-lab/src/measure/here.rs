@@ -65,8 +65,7 @@ pub fn busy_percent(span: Duration) -> Option<f64> {
     (all > 0.0).then(|| 100.0 * busy / all)
 }
 
-/// Returns from `/proc/stat` the used time of all CPUs and their total time, in the kernel's units
-/// of CPU accounting.
+/// Returns the used and the total time of all CPUs, in the kernel's units of CPU accounting.
 fn busy_of(stat: &str) -> Option<[u64; 2]> {
     let times = cpu_times(stat, "cpu")?;
     let idle: u64 = times.get(IDLE)?.iter().sum();

@@ -48,8 +48,7 @@ const REPORT: PublishedReport = PublishedReport {
     text: include_str!("deferred/report.txt"),
 };
 
-/// Adds a plot of how often the expiry thread is woken. `place` is the part of the figures' names
-/// between the tick rate and the way of waking.
+/// `place` is the part of the figures' names between the tick rate and the way of waking.
 fn plot_wakes(study: &mut StudyResult, place: &str) {
     let mut bars = Vec::new();
     for hz in [1_000, 250] {

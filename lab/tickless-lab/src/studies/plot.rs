@@ -179,11 +179,8 @@ impl Plot {
             counts: bins.counts(tally),
         };
         let ends = bins.ends_us().map(|end| end as f64).collect();
-        Plot::new(
-            id,
-            title,
-            Shape::Histogram { unit: "us", ends, ways: ways.iter().map(of).collect() },
-        )
+        let ways = ways.iter().map(of).collect();
+        Plot::new(id, title, Shape::Histogram { unit: "us", ends, ways })
     }
 }
 

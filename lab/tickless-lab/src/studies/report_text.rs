@@ -22,7 +22,6 @@ pub fn explanations(text: &str, world: World) -> (Vec<String>, Vec<(&str, String
     (notes.map(joined).collect(), answers.collect())
 }
 
-/// Returns the part of this name.
 pub fn part<'t>(text: &'t str, name: &str) -> &'t str {
     let mut all = text.split("\n# ");
     all.find(|part| part.lines().next() == Some(name)).unwrap_or_default()

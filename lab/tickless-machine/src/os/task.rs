@@ -36,8 +36,7 @@ pub(super) struct Task {
     is_blocked: bool,
     /// Whether a CPU still runs this task's fiber. If so, no other CPU can switch to the task.
     on_cpu: bool,
-    /// Whether the task was woken while not blocked: its next [`Kernel::block`] then returns at
-    /// once.
+    /// Whether the task was woken while not blocked: its next [`Kernel::block`] returns at once.
     woken: bool,
     since: Ps,
     queued: Option<Queued>,

@@ -20,10 +20,8 @@ impl Snapshot {
 }
 
 fn counters() -> Seen<Vec<CpuCounts>> {
-    let interrupts = text(Path::new("/proc/interrupts"))?;
-    let softirqs = text(Path::new("/proc/softirqs"))?;
-    let stat = text(Path::new("/proc/stat"))?;
-    read(&interrupts, &softirqs, &stat)
+    let text = |file| text(&Path::new("/proc").join(file));
+    read(&text("interrupts")?, &text("softirqs")?, &text("stat")?)
 }
 
 /// Returns what the kernel has counted between two snapshots, for each CPU.

@@ -124,16 +124,16 @@ fn watchdog(facts: &Facts) -> Judged<'_> {
     // The kernel reports successful checks with some of the same words. Such messages do not count.
     let is_doubt = |line: &&String| !line.contains("passed") && !line.contains("consistent");
     let given_up: Vec<&String> = with(&GIVEN_UP).collect();
-    let doubts = with(&DOUBTS).filter(is_doubt).count();
-    let verdict = match (given_up.len(), doubts) {
+    let doubts = with(&DOUBTS).filter(is_doubt).filter(|line| !given_up.contains(line));
+    let doubts: Vec<&String> = doubts.collect();
+    let verdict = match (given_up.len(), doubts.len()) {
         (0, 0) => Verdict::Ok,
         (0, _) => Verdict::Warn,
         _ => Verdict::Bad,
     };
     let mut how = format!("{} messages of the kernel's log looked through", log.len());
-    if let Some(first) = given_up.first().copied().or_else(|| with(&DOUBTS).find(is_doubt)) {
+    if let Some(first) = given_up.first().or(doubts.first()) {
         how = format!("{how}; the first: {first}");
     }
-    let messages = with(&DOUBTS).filter(is_doubt).filter(|line| !given_up.contains(line)).count();
-    Judgement::figure(verdict, (given_up.len() + messages) as f64, how)
+    Judgement::figure(verdict, (given_up.len() + doubts.len()) as f64, how)
 }

@@ -67,7 +67,6 @@ impl Plan<'_> {
         Ok(taken)
     }
 
-    /// Returns the CPU of each thread.
     fn places(&self) -> Vec<usize> {
         self.cpus.iter().copied().cycle().take(self.threads).collect()
     }

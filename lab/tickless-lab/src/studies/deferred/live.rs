@@ -41,8 +41,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(study)
 }
 
-/// Measures each way of waking the expiry thread in each of these circumstances. The indexes of the
-/// result are circumstance, way of waking, and turn.
+/// The indexes of the result are circumstance, way of waking, and turn.
 fn play(
     step: &'static str,
     all: &[Circumstances],

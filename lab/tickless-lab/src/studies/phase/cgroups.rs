@@ -106,12 +106,8 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        remove(&self.path);
+        remove_after(&self.path, || ());
     }
-}
-
-fn remove(group: &Path) {
-    remove_after(group, || ());
 }
 
 /// Tries to remove the group for at most a second, and calls `before` before each try.

@@ -54,7 +54,7 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), La
     // The work lasts four periods longer than the measurement: the first periods are not measured,
     // because each group's pool of time begins full.
     let work = Work { of_group: quota * (PERIODS + 4), ..work };
-    let looks = std::thread::scope(|scope| {
+    let (before, after, periods) = std::thread::scope(|scope| {
         let looks = scope.spawn(|| {
             let look = || {
                 [&groups[0], &groups[1]].map(|group| {
@@ -70,7 +70,6 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), La
         work.run(|group| join(&groups[group]))?;
         looks.join().map_err(|_| LabError::Thread { what: "looking at the groups" })
     })?;
-    let (before, after, periods) = looks;
     let of_quota = |value: f64| 100.0 * value / (periods * quota.as_nanos() as f64);
     let used = |group: usize| of_quota(after[group].0 - before[group].0) - 100.0;
     let expired = |group: usize| of_quota(after[group].1 - before[group].1);

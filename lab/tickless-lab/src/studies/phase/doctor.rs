@@ -132,12 +132,7 @@ fn quotas(facts: &Facts) -> Judged<'_> {
         let how = format!("{}; none were seen to be refilled together", found(quotas, &shared));
         return Judgement::figure(Verdict::Ok, 0.0, how);
     };
-    let how = format!("{}; {}", found(quotas, &shared), describe(worst));
-    Judgement::figure(
-        Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
-        percent(worst),
-        how,
-    )
+    judge(worst, format!("{}; {}", found(quotas, &shared), describe(worst)))
 }
 
 fn aligned(facts: &Facts) -> Judged<'_> {
@@ -151,11 +146,12 @@ fn aligned(facts: &Facts) -> Judged<'_> {
                    the kernel's own for each CPU aside";
         return Judgement::figure(Verdict::Ok, 0.0, how);
     };
-    Judgement::figure(
-        Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
-        percent(worst),
-        format!("{}; {}", describe(worst), armed_by(worst, recorded)),
-    )
+    judge(worst, format!("{}; {}", describe(worst), armed_by(worst, recorded)))
+}
+
+fn judge(worst: &Overlap, how: String) -> Judged<'static> {
+    let percent = percent(worst);
+    Judgement::figure(Verdict::from_limits(percent, TOGETHER_WARN, TOGETHER_BAD), percent, how)
 }
 
 fn armed_by(overlap: &Overlap, recorded: &RecordedTimers) -> String {

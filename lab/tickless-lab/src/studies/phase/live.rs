@@ -27,7 +27,6 @@ use tickless::periodic::Phase;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// A variant of the measurement.
 struct Placement {
     name: &'static str,
     groups: Groups,
@@ -196,8 +195,7 @@ fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     }
 }
 
-/// Plots when each group runs in a period that begins with the first group's refill. Random phases
-/// are left out, because they differ in each turn.
+/// Random phases are left out of the plot, because they differ in each turn.
 fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     let mut lanes = Vec::new();
     for (Placement { name, side, .. }, taken) in ways.iter().zip(taken) {

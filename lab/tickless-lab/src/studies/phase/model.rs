@@ -259,22 +259,17 @@ pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
     machine.run(Ns::from_secs(1_000));
     machine.finish();
     // Only a `SHARE` of the published work was simulated: scale times and energy up.
-    let times = groups.iter().map(|group| {
-        let took = group.done.get() - group.began.get();
-        took.as_ns_f64() / 1e9
-    });
+    let times = groups.iter().map(|group| (group.done.get() - group.began.get()).as_ns_f64() / 1e9);
     let end = groups.iter().map(|group| group.done.get()).max().unwrap_or(Ps::ZERO);
-    let seconds = times.sum::<f64>() / plans.len() as f64 / SHARE;
     let joules = machine.joules();
-    let machine_seconds = end.as_ns_f64() / 1e9;
-    let digest = machine.digest();
-    let windows = groups
-        .iter()
-        .map(|group| Windows { first_refill: group.first_refill, ran: group.ran.take() });
-    let windows = windows.collect();
-    let watts = joules / machine_seconds.max(1e-9);
-    let joules = joules / SHARE;
-    Ok(Outcome { seconds, watts, joules, windows, digest })
+    let windows = |it: &Rc<SimGroup>| Windows { first_refill: it.first_refill, ran: it.ran.take() };
+    Ok(Outcome {
+        seconds: times.sum::<f64>() / plans.len() as f64 / SHARE,
+        watts: joules / (end.as_ns_f64() / 1e9).max(1e-9),
+        joules: joules / SHARE,
+        windows: groups.iter().map(windows).collect(),
+        digest: machine.digest(),
+    })
 }
 
 fn new_group(plan: GroupPlan, first: Ns) -> io::Result<Rc<SimGroup>> {

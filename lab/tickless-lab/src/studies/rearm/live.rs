@@ -97,9 +97,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(study)
 }
 
-/// Returns what is measured: each policy with both threads on one CPU, where a round trip is only
-/// two context switches; and, if there are two CPUs, with each thread on its own CPU, where a round
-/// trip waits for idle CPUs to wake.
+/// Returns each policy with both threads on one CPU, where a round trip is two context switches;
+/// and, if there are two CPUs, with a thread on each, where it waits for idle CPUs to wake.
 fn variants() -> Vec<Variant> {
     let cpus = measure::cpus();
     let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
