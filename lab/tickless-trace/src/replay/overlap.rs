@@ -286,21 +286,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn periods_are_distinguished_from_chance() {
-        assert_eq!(period(&[5, 15, 25, 35]), Some(10));
-        assert_eq!(period(&[5, 15, 25]), None, "too few expiries");
-        let skips: Vec<u64> = (0..30).filter(|n| n % 7 != 3).map(|n| 5 + 10 * n).collect();
-        assert_eq!(period(&skips), Some(10), "whole periods may be missing");
-        assert_eq!(period(&[0, 10, 20, 33, 47, 61, 70]), None);
-        assert_eq!(period(&[7, 7, 7, 7, 7]), None, "no time passes");
-        // Restarted once, with another phase.
-        let moved: Vec<u64> = (0..20).map(|n| 10 * n).chain((20..40).map(|n| 10 * n + 3)).collect();
-        assert_eq!(period(&moved), Some(10));
-        let timers = [&moved[..], &(0..40).map(|n| 10 * n).collect::<Vec<u64>>()];
-        assert_eq!(Overlap::of("f", 10, &timers).recorded.phases_ns, [3, 0]);
-    }
-
-    #[test]
     fn expiries_of_other_timers_are_together() {
         let timers = [&[0, 3, 105, 200][..], &[100, 111], &[300]];
         let within = |within| together(merged(&timers), within);

@@ -130,6 +130,13 @@ fn errors_advise_the_user() {
     for (text, want) in [
         (&b""[..], "empty. Record a trace"),
         (b"\x17\x08\x44tracing6", "the beginning of the trace.dat cannot be read"),
+        (b"\x17\x08\x44tracing8\0\0\x08\0\x10\0\0", "version 8; 6 and 7 are read"),
+        (b"\x17\x08\x44tracing6\0\x01\x08\0\x10\0\0", "another byte order"),
+        (
+            b"\x17\x08\x44tracing6\0\0\x08\0\x10\0\0header_",
+            "the format of a page of the trace.dat cannot be read",
+        ),
+        (b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0lz4\x001\0", "neither zlib nor zstd"),
         (b"PERFILE2\0\0\0", "the beginning of the perf.data cannot be read"),
         (b"2ELIFREP\0", "another byte order. Turn it into text first: perf script"),
         (b"\x28\xb5\x2f\xfd....", "compressed with zstd. Turn it into text first: zstd -dc"),

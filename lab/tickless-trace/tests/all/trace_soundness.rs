@@ -1,8 +1,6 @@
 //! Traces that read well and cannot be right: each damage is reported, and no sound trace is.
 
-use crate::support::{
-    HEADER, SAMPLES, assert_documented, history, parsed, random, replay, sample_text, twice,
-};
+use crate::support::{SAMPLES, assert_documented, parsed, random, replay, sample_text, twice};
 use std::fmt::Write;
 use tickless_trace::read::Cause;
 use tickless_trace::replay::{Comparison, Verdict};
@@ -82,16 +80,6 @@ const DAMAGES: [Damage; 6] = [
     ("no time", without_time, |cause| matches!(cause, Cause::NoTime)),
     ("wrong HZ", wrong_hz, |cause| matches!(cause, Cause::HzContradicted { events: 250, .. })),
 ];
-
-#[test]
-fn a_fast_program_is_no_damage() {
-    let turn = "{at} start C 900000; {at} write; {at} cancel C";
-    let steps = (1..100).map(|at| [turn; 3].join("; ").replace("{at}", &at.to_string()));
-    let text = HEADER.to_string() + &history(&steps.collect::<Vec<_>>().join("; "));
-    let told = |text: &str| parsed(text).problems.damage().count();
-    assert_eq!(told(&text), 0);
-    assert_eq!(told(&twice(&text)), 1);
-}
 
 /// Goal: each damage of each trace is reported, and there is no agreement.
 /// Method: the committed traces. Two are too short to show a tick rate.
