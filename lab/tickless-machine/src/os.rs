@@ -271,8 +271,7 @@ impl Kernel {
                 if self.config.timers.deferral == Deferral::None {
                     self.bases.expire(cpu, run);
                 } else {
-                    let collected = self.bases.collect(cpu, run);
-                    self.wake_expirer(collected.call);
+                    self.wake_expirer(self.bases.collect(cpu, run).call);
                 }
             }
         }
@@ -304,8 +303,7 @@ impl Kernel {
         if cpu == TIMEKEEPER {
             cpu::charge(self.costs.timekeeping);
         }
-        let call = self.bases.tick(cpu);
-        self.wake_expirer(call);
+        self.wake_expirer(self.bases.tick(cpu));
         self.check_another_base(cpu, mine.ticks.get());
         self.share_fairly();
         let is_idle = mine.current.get() == mine.idle.get();
@@ -347,10 +345,9 @@ impl Kernel {
             IdleTick::Stops => self.stop_tick(cpu),
             IdleTick::Moves(ahead) => {
                 let now = platform::now();
-                let next = now.after(ahead);
                 let _masked = irq::mask();
                 let tick = &self.cpus[cpu.index()].tick;
-                let _ = tick.start(Window::at(next), now, Options::default());
+                let _ = tick.start(Window::at(now.after(ahead)), now, Options::default());
             }
         }
     }

@@ -56,7 +56,7 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
         facts.rt_limit = machine::rt_limit();
     }
     if needs(Need::Slack) {
-        facts.slack_ns = slack();
+        facts.slack_ns = machine::number(Path::new("/proc/self/timerslack_ns"));
     }
     progress.step();
     if needs(Need::Sleeps) {
@@ -117,11 +117,6 @@ fn throttled_since(before: &[Quota], mut quotas: Vec<Quota>) -> Vec<Quota> {
         quota.during = quota.counters.since(known);
     }
     quotas
-}
-
-fn slack() -> Seen<u64> {
-    let text = text(Path::new("/proc/self/timerslack_ns"))?;
-    text.trim().parse().map_err(|_| format!("/proc/self/timerslack_ns is no number: {text:?}"))
 }
 
 fn text(path: &Path) -> Seen<String> {

@@ -5,7 +5,7 @@ use super::run::{Done, Part};
 use super::sheet;
 use super::table;
 use crate::studies::published::{PublishedReport, Results};
-use crate::studies::{Answer, Study, StudyResult, World};
+use crate::studies::{Answer, Cell, Study, StudyResult, World};
 use maud::{Markup, html};
 
 pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> Markup {
@@ -53,19 +53,18 @@ fn failure(part: &Option<Part>, world: World, study: &str) -> Markup {
 }
 
 fn outside(results: &Results<'_>) -> Markup {
-    let of = |study: Option<&StudyResult>| -> Vec<String> {
-        study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
-    };
     let missed = html! { span.missed { "\u{2260}" } " The simulation misses what was published: " };
     let outside = html! { span.bad { "\u{2717}" } " Live, outside of its band: " };
-    let all = [(missed, of(results.sim)), (outside, of(results.live))];
     html! {
-        @for (what, ids) in all.iter().filter(|(_, ids)| !ids.is_empty()) {
-            p.outside {
-                (what)
-                @for (at, id) in ids.iter().enumerate() {
-                    @if at > 0 { ", " }
-                    code { (id) }
+        @for (what, study) in [(missed, results.sim), (outside, results.live)] {
+            @let cells: Vec<&Cell> = study.into_iter().flat_map(StudyResult::outside).collect();
+            @if !cells.is_empty() {
+                p.outside {
+                    (what)
+                    @for (at, cell) in cells.iter().enumerate() {
+                        @if at > 0 { ", " }
+                        code { (cell.id) }
+                    }
                 }
             }
         }

@@ -7,6 +7,7 @@
 //! work keeps some threads from running, so that not all of them read at once all the time;
 //! therefore the figure is the upper quartile, from batches in which more of them did.
 
+use super::machine::word;
 use super::text;
 use crate::doctor::facts::{ClockSource, ReadCost, Seen};
 use crate::measure::on_cpus;
@@ -24,10 +25,8 @@ pub fn monotonic() -> u64 {
 pub(super) fn source() -> Seen<ClockSource> {
     let folder = Path::new("/sys/devices/system/clocksource/clocksource0");
     let available = text(&folder.join("available_clocksource"))?;
-    Ok(ClockSource {
-        current: text(&folder.join("current_clocksource"))?.trim().to_string(),
-        available: available.split_whitespace().map(str::to_string).collect(),
-    })
+    let available = available.split_whitespace().map(str::to_string).collect();
+    Ok(ClockSource { current: word(&folder.join("current_clocksource"))?, available })
 }
 
 /// How long a thread reads the clock: long enough for hundreds of batches, even of a slow device.

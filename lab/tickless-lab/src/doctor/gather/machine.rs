@@ -19,11 +19,11 @@ fn numbered(folder: &Path, prefix: &str) -> Seen<Vec<PathBuf>> {
     Ok(entries.flatten().map(|entry| entry.path()).filter(is_one).collect())
 }
 
-fn word(path: &Path) -> Seen<String> {
+pub(super) fn word(path: &Path) -> Seen<String> {
     text(path).map(|text| text.trim().to_string())
 }
 
-fn number<T: std::str::FromStr>(path: &Path) -> Seen<T> {
+pub(super) fn number<T: std::str::FromStr>(path: &Path) -> Seen<T> {
     let text = word(path)?;
     text.parse().map_err(|_| format!("{} is no number: {text:?}", path.display()))
 }

@@ -284,9 +284,8 @@ fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &S
 
 fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     for (timer, offset) in timers.iter().zip(offsets) {
-        let first = Ns(1 + offset);
         // These timers are never shut down, so arming does not fail.
-        let _ = timer.start(Window::at(first), Ns::ZERO, Options::default());
+        let _ = timer.start(Window::at(Ns(1 + offset)), Ns::ZERO, Options::default());
     }
     while !engine::is_ending() {
         cpu::work(Ps::from_ns(Ns::from_ms(10)));

@@ -266,9 +266,8 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
         };
         let (run, timers) = (Rc::clone(&run), Rc::clone(&timers));
         machine.start(CpuId(cpu), move || {
-            let first = Ns(period.0 + offset);
             // These timers are never shut down, so arming does not fail.
-            let window = Window::at(first);
+            let window = Window::at(Ns(period.0 + offset));
             let _ = timers[cpu as usize].start(window, Ns::ZERO, Options::default());
             run.compute(period);
             if cpu == 0 {
@@ -297,8 +296,7 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
                 }
                 run.read_clock(period);
             }
-            let has_ended = firing.now > Ns(2 * period.0).after(MEASURED);
-            if has_ended {
+            if firing.now > Ns(2 * period.0).after(MEASURED) {
                 return CallbackResult::Done;
             }
             CallbackResult::Restart(periodic::forward(firing.window, firing.now, period).0)

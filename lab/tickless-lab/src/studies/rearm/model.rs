@@ -183,8 +183,7 @@ pub fn run(spec: &Spec, policy: ReplayPolicy, others: Others, rounds: u32) -> io
     let arm = move |timer: &tickless_machine::os::Timer| {
         if others == Others::Watchdog {
             let now = cpu::clock().to_ns();
-            let at = now.after(watchdog);
-            let _ = timer.start(Window::at(at), now, Options::default());
+            let _ = timer.start(Window::at(now.after(watchdog)), now, Options::default());
         }
     };
     let first = {

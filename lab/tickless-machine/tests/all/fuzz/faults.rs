@@ -75,9 +75,7 @@ impl FaultPlan {
                 Suspend { at, counts }
             })
             .collect();
-        let own = Random::new(random.draw());
-        let oracle = Rc::clone(oracle);
-        let random = own;
+        let (random, oracle) = (Random::new(random.draw()), Rc::clone(oracle));
         FaultPlan { random, late_max, loses_one_in, steals_one_in, clock_errors, suspends, oracle }
     }
 
