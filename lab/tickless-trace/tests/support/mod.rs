@@ -14,11 +14,17 @@ pub const SAMPLES: [&str; 5] =
     ["idle", "nginx", "pipe-one-cpu", "pipe-two-cpus", "two-groups-aligned"];
 
 pub fn sample_text(name: &str) -> String {
-    String::from_utf8(data(&format!("../../../../traces/{name}.txt.gz"))).unwrap()
+    // Other crates, which have no folder `tests/data`, use this file, too.
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+    String::from_utf8(unpacked(&traces.join(format!("{name}.txt.gz")))).unwrap()
 }
 
 pub fn data(name: &str) -> Vec<u8> {
-    let file = std::fs::read(data_path(name)).unwrap();
+    unpacked(&data_path(name))
+}
+
+fn unpacked(path: &Path) -> Vec<u8> {
+    let file = std::fs::read(path).unwrap();
     let mut whole = Vec::new();
     match MultiGzDecoder::new(&file[..]).read_to_end(&mut whole) {
         Ok(_) => whole,
