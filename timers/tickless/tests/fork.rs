@@ -473,7 +473,7 @@ fn no_lock_of_the_parent_blocks_a_child() {
                 other(&timers);
                 PAUSES_IN.replace(0) == 0
             };
-            let has_paused = fork_while(pausing, || {
+            let has_paused = fork_while(0, pausing, || {
                 let timers = mine.take().expect("the child has a copy");
                 USES.iter().for_each(|(_, used)| used(&timers));
             });
@@ -500,8 +500,7 @@ fn a_thread_that_begins_does_not_block_a_child() {
                         std::thread::sleep(MS);
                     }
                 });
-                NEXT_PAUSES.store(std::process::id(), Ordering::SeqCst);
-                fork_while(|| true, uses_its_own);
+                fork_while(std::process::id(), || true, uses_its_own);
             }
         };
         let forked = catch_unwind(AssertUnwindSafe(rounds));
@@ -514,13 +513,22 @@ fn a_thread_that_begins_does_not_block_a_child() {
 static PAUSING: Mutex<()> = Mutex::new(());
 
 /// Forks a child, which runs `child`, when a new thread has paused or ended in `pausing`. Returns
-/// what that returned.
-fn fork_while(pausing: impl FnOnce() -> bool + Send + 'static, child: impl FnOnce()) -> bool {
+/// what that returned. The next thread of the process `next` pauses in its first allocation; that
+/// can be one of another test.
+fn fork_while(
+    next: u32,
+    pausing: impl FnOnce() -> bool + Send + 'static,
+    child: impl FnOnce(),
+) -> bool {
     IS_PAUSED.store(false, Ordering::SeqCst);
     IS_RESUMED.store(false, Ordering::SeqCst);
+    NEXT_PAUSES.store(next, Ordering::SeqCst);
     let pausing = std::thread::spawn(pausing);
-    wait_until("it pauses or ends", || IS_PAUSED.load(Ordering::SeqCst) || pausing.is_finished());
-    let forked = catch_unwind(AssertUnwindSafe(|| in_child(child)));
+    let forked = catch_unwind(AssertUnwindSafe(|| {
+        let is_there = || IS_PAUSED.load(Ordering::SeqCst) || pausing.is_finished();
+        wait_until("it pauses or ends", is_there);
+        in_child(child);
+    }));
     IS_RESUMED.store(true, Ordering::SeqCst);
     let has_paused = pausing.join().unwrap();
     assert!(forked.is_ok(), "a child hangs");
