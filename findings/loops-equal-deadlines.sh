@@ -14,10 +14,10 @@ debian libev4=1:4.33-1 libev-dev=1:4.33-1 libtevent0=0.14.1-1 libtevent-dev=0.14
 
 # program NAME LIBRARY...: compiles and runs the program on standard input.
 program() {
-  local name=$1
+  local name=$1 headers=${LD_LIBRARY_PATH%/lib/*}/include
   shift
-  c++ -std=c++17 -x c++ - -o "$work/program" -I"$work/root/usr/include" \
-    -I"$work/root/usr/include/x86_64-linux-gnu" -L"$LD_LIBRARY_PATH" -pthread "$@"
+  c++ -std=c++17 -x c++ - -o "$work/program" -I"$headers" -I"$headers/x86_64-linux-gnu" \
+    -L"$LD_LIBRARY_PATH" -pthread "$@"
   echo "$name: $("$work/program" | xargs)" >>"$work/seen"
 }
 
