@@ -403,6 +403,7 @@ unsafe impl GlobalAlloc for Pausing {
             while !IS_RESUMED.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
+            IS_PAUSED.store(false, Ordering::SeqCst);
         }
         // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
@@ -531,6 +532,8 @@ fn fork_while(
     }));
     IS_RESUMED.store(true, Ordering::SeqCst);
     let has_paused = pausing.join().unwrap();
+    // Before the next round lets it pause for longer, perhaps with a lock of `std`.
+    wait_until("it goes on", || !IS_PAUSED.load(Ordering::SeqCst));
     assert!(forked.is_ok(), "a child hangs");
     has_paused
 }
