@@ -14,7 +14,7 @@ use crate::sample::{IS_TWIN, Stopwatch, of_tokio, wall_ns};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, LazyLock};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -67,11 +67,14 @@ pub fn on_workers(
     let nth = AtomicUsize::new(0);
     let pin = move || affinity::pin(nth.fetch_add(1, Ordering::Relaxed));
     let runtime = runtime.on_thread_start(pin).build().expect("a runtime starts");
-    let (after, begin) = (Arc::<[Duration]>::from(after), Arc::new(Barrier::new(workers)));
+    let (after, here) = (Arc::<[Duration]>::from(after), Arc::new(AtomicUsize::new(0)));
     let task = |_| {
-        let (after, begin) = (Arc::clone(&after), Arc::clone(&begin));
+        let (after, here) = (Arc::clone(&after), Arc::clone(&here));
         runtime.spawn(unconstrained(async move {
-            begin.wait();
+            here.fetch_add(1, Ordering::Relaxed);
+            while here.load(Ordering::Relaxed) < workers {
+                std::thread::yield_now();
+            }
             let began = std::time::Instant::now();
             for some in after.chunks(BETWEEN_YIELDS) {
                 some.iter().for_each(|&after| operation(after));
@@ -81,6 +84,11 @@ pub fn on_workers(
         }))
     };
     let tasks: Vec<_> = (0..workers).map(task).collect();
+    // A worker can have taken two of them. Another one steals the second only when it is awake.
+    while here.load(Ordering::Relaxed) < workers {
+        runtime.spawn(async {});
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let laps = tasks.into_iter().map(|task| runtime.block_on(task).expect("no panic"));
     wall_ns(laps.collect()) / (workers * after.len()) as f64
 }
