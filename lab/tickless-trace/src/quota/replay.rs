@@ -240,14 +240,13 @@ impl Quota {
         }
     }
 
-    /// Refills the quota. Returns how many periods and throttled periods the kernel counts then.
-    fn refill(&mut self, now: Ns) -> (u64, u64) {
-        let throttled = u64::from(self.group.waiting() > 0);
-        let counted = u64::from(self.is_counting);
+    /// Refills the quota. Returns whether the kernel counts the period that ends.
+    fn refill(&mut self, is_throttled: bool, now: Ns) -> bool {
+        let is_counted = self.is_counting;
         self.group.refill(now);
-        self.is_counting &= throttled > 0 || !self.is_unused;
-        self.is_unused = throttled == 0;
-        (counted, throttled)
+        self.is_counting &= is_throttled || !self.is_unused;
+        self.is_unused = !is_throttled;
+        is_counted
     }
 }
 
@@ -319,9 +318,11 @@ impl Replay<'_> {
         let is_due = now >= quota.group.next_refill();
         let is_slack = quota.slack.is_some_and(|slack| now >= slack);
         if is_due {
-            let (periods, throttled) = quota.refill(now);
-            self.outcome.periods += periods;
-            self.outcome.throttled += throttled;
+            let is_late = |cpu: &Cpu| cpu.stood_since.is_some_and(|since| since > now);
+            let stands = |cpu: &Cpu| cpu.stopped && !(self.place.stops_late && is_late(cpu));
+            let is_throttled = self.cpus.iter().any(stands);
+            self.outcome.periods += u64::from(quota.refill(is_throttled, now));
+            self.outcome.throttled += u64::from(is_throttled);
         }
         if !is_due && !is_slack {
             return;
