@@ -240,13 +240,14 @@ impl Quota {
         }
     }
 
-    /// Refills the quota. Returns whether the kernel counts the period that ends.
-    fn refill(&mut self, is_throttled: bool, now: Ns) -> bool {
-        let is_counted = self.is_counting;
+    /// Refills the quota. `throttled` is 1 if a CPU stands, or 0, and so is what is returned: how
+    /// many periods the kernel counts then.
+    fn refill(&mut self, throttled: u64, now: Ns) -> u64 {
+        let counted = u64::from(self.is_counting);
         self.group.refill(now);
-        self.is_counting &= is_throttled || !self.is_unused;
-        self.is_unused = !is_throttled;
-        is_counted
+        self.is_counting &= throttled > 0 || !self.is_unused;
+        self.is_unused = throttled == 0;
+        counted
     }
 }
 
@@ -320,9 +321,9 @@ impl Replay<'_> {
         if is_due {
             let is_late = |cpu: &Cpu| cpu.stood_since.is_some_and(|since| since > now);
             let stands = |cpu: &Cpu| cpu.stopped && !(self.place.stops_late && is_late(cpu));
-            let is_throttled = self.cpus.iter().any(stands);
-            self.outcome.periods += u64::from(quota.refill(is_throttled, now));
-            self.outcome.throttled += u64::from(is_throttled);
+            let throttled = u64::from(self.cpus.iter().any(stands));
+            self.outcome.periods += quota.refill(throttled, now);
+            self.outcome.throttled += throttled;
         }
         if !is_due && !is_slack {
             return;
