@@ -41,6 +41,24 @@ node() {
   )
 }
 
+# java GROUP:ARTIFACT:VERSION...: runs the first class on standard input.
+java() {
+  local group artifact version
+  cat >"$work/src/Main.java"
+  {
+    printf '<project><modelVersion>4.0.0</modelVersion><groupId>finding</groupId>\n'
+    printf '<artifactId>finding</artifactId><version>0</version><dependencies>\n'
+    while IFS=: read -r group artifact version; do
+      printf '<dependency><groupId>%s</groupId><artifactId>%s</artifactId>' "$group" "$artifact"
+      printf '<version>%s</version></dependency>\n' "$version"
+    done < <(printf '%s\n' "$@")
+    printf '</dependencies></project>\n'
+  } >"$work/pom.xml"
+  mvn -q -B -f "$work/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" \
+    >"$work/errors" 2>&1 || { cat "$work/errors" >&2 && return 1; }
+  command java -cp "$work/jars/*" "$work/src/Main.java" >"$work/seen"
+}
+
 # debian PACKAGE=VERSION...: unpacks packages, and lets programs find their libraries.
 debian() {
   local root=$work/root package
