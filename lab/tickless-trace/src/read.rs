@@ -87,8 +87,7 @@ pub struct Trace {
     /// The number of CPUs: every CPU number in the trace is below it.
     pub cpus: u16,
     pub records: List<Record>,
-    /// How many records have each kind of event, in the order of [`EventKind::ALL`].
-    counts: Vec<usize>,
+    counts: soundness::Counts,
     pub names: Names,
     /// The name of each thread, by the thread's number; the last one, if it has changed.
     pub tasks: HashMap<u32, Box<str>>,
@@ -145,19 +144,13 @@ impl Trace {
     }
 
     pub fn count(&self, kind: EventKind) -> usize {
-        self.counts[kind as usize]
+        self.counts.of(kind)
     }
 
-    /// Returns the writes to event devices. Since Linux 7.1 each of them has an event of its own,
-    /// `hrtimer_rearm`; before that, those of x86 are writes of a register.
-    pub fn device_writes(&self) -> impl Iterator<Item = &Record> {
-        let kind = match self.count(EventKind::HrtimerRearm) {
-            0 => EventKind::WriteMsr,
-            _ => EventKind::HrtimerRearm,
-        };
-        let is_write = move |event: &Event| event.kind() == kind && event.is_device_write();
-        let is_any = self.count(kind) > 0;
-        self.records.iter().take_while(move |_| is_any).filter(move |it| is_write(&it.event))
+    /// Returns how often event devices were written. Since Linux 7.1 each write has an event of its
+    /// own, `hrtimer_rearm`; before that, those of x86 are writes of a register.
+    pub fn device_writes(&self) -> usize {
+        self.counts.device_writes[usize::from(self.count(EventKind::HrtimerRearm) > 0)]
     }
 
     pub fn span(&self) -> Ns {

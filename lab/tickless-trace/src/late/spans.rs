@@ -135,7 +135,7 @@ impl Spans {
             Cause::IdleNotRecorded { cpu } => Some(cpu),
             _ => None,
         });
-        let has_writes = trace.device_writes().next().is_some();
+        let has_writes = trace.device_writes() > 0;
         Spans { cpus, unseen: unseen.collect(), has_writes, priorities }
     }
 

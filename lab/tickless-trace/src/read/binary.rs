@@ -193,7 +193,7 @@ impl Reader {
             }
         };
         let line = self.records.len() as u32 + 1;
-        self.records.push(Record { time: Ns(entry.time), event, line, cpu, context, pid });
+        self.push(Record { time: Ns(entry.time), event, line, cpu, context, pid });
         Some(true)
     }
 }

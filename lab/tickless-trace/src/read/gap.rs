@@ -69,16 +69,17 @@ pub(super) fn find(records: &List<Record>, losses: &[Loss], cpus: u16) -> Vec<Ga
 /// armed for: there, another recording begins.
 pub(super) fn silences(
     records: &List<Record>,
+    longest_silence: Ns,
     hz: Option<u32>,
     ahead_ns: Option<i64>,
 ) -> Vec<Loss> {
     const FACTOR: u64 = 2;
     const SILENCE_MIN: Ns = Ns::from_secs(10);
-    let pairs = records.iter().zip(records.iter().skip(1));
-    let distance = |(one, next): &(&Record, &Record)| next.time.since(one.time);
-    if !pairs.clone().any(|pair| distance(&pair).0 > FACTOR * SILENCE_MIN.0) {
+    if longest_silence.0 <= FACTOR * SILENCE_MIN.0 {
         return Vec::new();
     }
+    let pairs = records.iter().zip(records.iter().skip(1));
+    let distance = |(one, next): &(&Record, &Record)| next.time.since(one.time);
     // An expiry further away is on another clock, such as the time of day.
     const TIMEOUT_MAX: Ns = Ns::from_secs(30 * 86_400);
     let tick = hz.map_or(Ns::ZERO, tick);

@@ -15,15 +15,13 @@
 //!    resolution of the trace. Without events of the tick, the result is exact to one tick; see
 //!    [`JiffyClock::late_max`].
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tickless_core::time::Ns;
 
 use super::Record;
 use super::event::{Event, Jiffy, TimerAddr};
 use super::monotonic::READINGS_MAX;
-use super::names::Names;
-use crate::list::List;
+use super::names::NameId;
 
 /// The rates that distributions choose.
 const COMMON_HZ: [u32; 4] = [100, 250, 300, 1000];
@@ -68,62 +66,66 @@ impl JiffyClock {
     }
 }
 
-/// Finds the tick rate, and at which time each jiffy began. O(n log n) in the number of records.
-pub(super) fn measure(
-    records: &List<Record>,
-    names: &Names,
-    header_hz: Option<u32>,
-    monotonic_ahead_ns: Option<i64>,
-) -> (Option<u32>, Option<JiffyClock>) {
-    let readings = Readings::collect(records);
-    let ticks = tick_expiries(records, names);
-    let of_events = readings.as_ref().and_then(Readings::hz);
-    // The header's HZ is wrong if the events contradict it and show another rate.
-    let is_wrong = |hz: &u32| {
-        let agrees = readings.as_ref().is_some_and(|readings| readings.agree_with(*hz));
-        of_events.is_some() && !agrees
-    };
-    let hz = header_hz
-        .filter(|hz| !is_wrong(hz))
-        .or(of_events)
-        .or_else(|| hz_of_ticks(&ticks))
-        .or(header_hz);
-    let clock = hz.map(tick).zip(readings).and_then(|(tick, readings)| {
-        let latest = readings.earliest(tick)?;
-        let exact = monotonic_ahead_ns.and_then(|ahead| at_tick(latest, &ticks, tick, ahead));
-        Some(JiffyClock {
-            anchor: readings.first,
-            anchor_ns: exact.unwrap_or(latest),
-            tick,
-            late_max: if exact.is_some() { Ns::ZERO } else { tick },
-        })
-    });
-    (hz, clock)
-}
-
-/// The times at which the trace shows the current jiffies: (time, ticks since `first`).
-struct Readings {
-    first: Jiffy,
+/// What the events show of jiffies and of the tick.
+#[derive(Default)]
+pub(super) struct Readings {
+    first: Option<Jiffy>,
+    /// The times at which the first events show the current jiffies: (time, ticks since `first`).
     readings: Vec<(i64, i64)>,
+    /// For each CPU's tick timer, the first expiries for which it was armed.
+    ticks: FxHashMap<TimerAddr, Vec<u64>>,
 }
 
 impl Readings {
     /// A trace that is shorter than this does not distinguish 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
-    /// Collects, of each event that shows the current jiffy (the kernel's tick count), its time and
-    /// that count. Counts begin at zero with the first such event.
-    fn collect(records: &List<Record>) -> Option<Readings> {
-        let reading = |record: &Record| match record.event {
-            Event::TimerStart { now, .. } | Event::TimerExpireEntry { now, .. } => {
-                Some((i64::try_from(record.time.0).unwrap_or(i64::MAX), now))
+    pub(super) fn see(&mut self, record: &Record, tick_functions: [Option<NameId>; 2]) {
+        const TICKS_MAX: usize = 1 << 14;
+        match record.event {
+            Event::TimerStart { now, .. } | Event::TimerExpireEntry { now, .. }
+                if self.readings.len() < READINGS_MAX =>
+            {
+                let first = *self.first.get_or_insert(now);
+                let time = i64::try_from(record.time.0).unwrap_or(i64::MAX);
+                self.readings.push((time, ticks_between(first, now)));
             }
-            _ => None,
-        };
-        let mut readings = records.iter().filter_map(reading).take(READINGS_MAX).peekable();
-        let first = readings.peek()?.1;
-        let readings = readings.map(|(time, now)| (time, ticks_between(first, now))).collect();
-        Some(Readings { first, readings })
+            Event::HrtimerStart { timer, expires, function, .. }
+                if tick_functions.contains(&Some(function)) =>
+            {
+                let of_timer = self.ticks.entry(timer).or_default();
+                of_timer.extend(Some(expires.0).filter(|_| of_timer.len() < TICKS_MAX));
+            }
+            _ => {}
+        }
+    }
+
+    /// Finds the tick rate, and at which time each jiffy began. O(n log n).
+    pub(super) fn measure(
+        &self,
+        header_hz: Option<u32>,
+        monotonic_ahead_ns: Option<i64>,
+    ) -> (Option<u32>, Option<JiffyClock>) {
+        let of_events = self.hz();
+        // The header's HZ is wrong if the events contradict it and show another rate.
+        let is_wrong = |hz: &u32| of_events.is_some() && !self.agree_with(*hz);
+        let hz = header_hz
+            .filter(|hz| !is_wrong(hz))
+            .or(of_events)
+            .or_else(|| hz_of_ticks(&self.ticks))
+            .or(header_hz);
+        let clock = hz.map(tick).zip(self.first).and_then(|(tick, anchor)| {
+            let latest = self.earliest(tick)?;
+            let exact =
+                monotonic_ahead_ns.and_then(|ahead| at_tick(latest, &self.ticks, tick, ahead));
+            Some(JiffyClock {
+                anchor,
+                anchor_ns: exact.unwrap_or(latest),
+                tick,
+                late_max: if exact.is_some() { Ns::ZERO } else { tick },
+            })
+        });
+        (hz, clock)
     }
 
     /// Returns when jiffy `first` began according to each reading, for ticks of this length.
@@ -173,24 +175,8 @@ impl Readings {
     }
 }
 
-/// Returns, for each CPU's tick timer, the first expiries for which it was armed.
-fn tick_expiries(records: &List<Record>, names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
-    const TICKS_MAX: usize = 1 << 14;
-    let callbacks = names.tick_functions();
-    let mut expiries: HashMap<TimerAddr, Vec<u64>> = HashMap::new();
-    for record in records.iter() {
-        if let Event::HrtimerStart { timer, expires, function, .. } = record.event
-            && callbacks.contains(&Some(function))
-        {
-            let of_timer = expiries.entry(timer).or_default();
-            of_timer.extend(Some(expires.0).filter(|_| of_timer.len() < TICKS_MAX));
-        }
-    }
-    expiries
-}
-
 /// Returns the rate whose tick is the shortest distance between two expiries of a tick timer.
-fn hz_of_ticks(ticks: &HashMap<TimerAddr, Vec<u64>>) -> Option<u32> {
+fn hz_of_ticks(ticks: &FxHashMap<TimerAddr, Vec<u64>>) -> Option<u32> {
     let steps = ticks.values().flat_map(|expiries| expiries.windows(2));
     let shortest = steps.map(|pair| pair[1].saturating_sub(pair[0])).filter(|&ns| ns > 0).min()?;
     // The distance equals the tick to the nanosecond; 0.1% allows for kernels that round otherwise.
@@ -201,7 +187,7 @@ fn hz_of_ticks(ticks: &HashMap<TimerAddr, Vec<u64>>) -> Option<u32> {
 /// Expiries repeat with the tick, at the offset (phase) that most recorded ones have.
 fn at_tick(
     latest: i64,
-    ticks: &HashMap<TimerAddr, Vec<u64>>,
+    ticks: &FxHashMap<TimerAddr, Vec<u64>>,
     tick: Ns,
     monotonic_ahead_ns: i64,
 ) -> Option<i64> {

@@ -9,8 +9,8 @@
 
 use super::Record;
 use super::event::Event;
-use super::names::{NameId, Names};
-use crate::list::List;
+use super::names::NameId;
+use tickless_core::time::Ns;
 
 /// How many readings of two clocks are used: the first ones.
 pub(super) const READINGS_MAX: usize = 1 << 20;
@@ -21,60 +21,70 @@ const SAME_CLOCK_NS: std::ops::Range<i64> = -1_000..100_000;
 /// A difference that is further below the median than this is an outlier.
 const BELOW_MEDIAN_NS: i64 = 1_000_000;
 
-/// Returns how far the trace's clock is ahead of CLOCK_MONOTONIC, in ns; negative when behind. Uses
-/// the expirations of the periodic tick, which is on CLOCK_MONOTONIC. If there are none, uses those
-/// of all timers: few timers are on other clocks, and the median ignores them. O(n log n).
-pub(super) fn ahead_ns(records: &List<Record>, names: &Names) -> Option<i64> {
-    let ticks = names.tick_functions();
-    let of = |is_its: &dyn Fn(NameId) -> bool| -> Vec<i64> {
-        let expiries = records.iter().filter_map(|record| match record.event {
-            Event::HrtimerExpireEntry { now, function, .. } if is_its(function) => {
-                let ahead = i128::from(record.time.0) - i128::from(now.0);
-                Some(ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
-            }
-            _ => None,
-        });
-        expiries.take(READINGS_MAX).collect()
-    };
-    let mut ahead = of(&|function| ticks.contains(&Some(function)));
-    if ahead.is_empty() {
-        ahead = of(&|_| true);
-    }
-    ahead.sort_unstable();
-    let lowest = ahead.get(ahead.len() / 2)?.saturating_sub(BELOW_MEDIAN_NS);
-    let smallest = *ahead.iter().find(|&&ns| ns >= lowest)?;
-    Some(if SAME_CLOCK_NS.contains(&smallest) { 0 } else { smallest })
+/// The times of expiries on both clocks: the first ones.
+#[derive(Default)]
+pub(super) struct Expiries {
+    /// Of the periodic tick, which is on CLOCK_MONOTONIC.
+    of_ticks: Vec<(Ns, Ns)>,
+    /// Of all timers; empty if there are some of the tick.
+    of_all: Vec<(Ns, Ns)>,
 }
 
-/// Returns how long a trace lasts on its own clock and on the timers' clock, if the two clocks do
-/// not advance alike: then the trace's times are not in seconds. `None` if the trace is too short
-/// or has too few expiries to tell. O(n log n).
-pub(super) fn wrong_unit(records: &List<Record>, names: &Names) -> Option<(u64, u64)> {
-    const EXPIRIES_MIN: usize = 16;
-    const SPAN_NS_MIN: u64 = 10_000_000;
-    let ticks = names.tick_functions();
-    let of_tick = |record: &Record| match record.event {
-        Event::HrtimerExpireEntry { now, function, .. } => {
-            ticks.contains(&Some(function)).then_some((record.time.0, now.0))
+impl Expiries {
+    pub(super) fn see(&mut self, record: &Record, tick_functions: [Option<NameId>; 2]) {
+        let Event::HrtimerExpireEntry { now, function, .. } = record.event else { return };
+        let list = if tick_functions.contains(&Some(function)) {
+            self.of_all = Vec::new();
+            &mut self.of_ticks
+        } else if self.of_ticks.is_empty() {
+            &mut self.of_all
+        } else {
+            return;
+        };
+        if list.len() < READINGS_MAX {
+            list.push((record.time, now));
         }
-        _ => None,
-    };
-    let pairs: Vec<(u64, u64)> = records.iter().filter_map(of_tick).take(READINGS_MAX).collect();
-    let quarter = pairs.len() / 4;
-    if pairs.len() < EXPIRIES_MIN {
-        return None;
     }
-    // Medians of the first and the last quarter: a damaged number does not count.
-    let median = |pairs: &[(u64, u64)], of: fn(&(u64, u64)) -> u64| {
-        let mut values: Vec<u64> = pairs.iter().map(of).collect();
-        values.sort_unstable();
-        values[values.len() / 2]
-    };
-    let lasts = |of: fn(&(u64, u64)) -> u64| {
-        let last = median(&pairs[pairs.len() - quarter..], of);
-        last.saturating_sub(median(&pairs[..quarter], of))
-    };
-    let (trace, timer) = (lasts(|pair| pair.0), lasts(|pair| pair.1));
-    let differs = trace.abs_diff(timer) > trace.max(timer) / 4;
-    (trace > 0 && trace.max(timer) >= SPAN_NS_MIN && differs).then_some((trace, timer))
+
+    /// Returns how far the trace's clock is ahead of CLOCK_MONOTONIC, in ns; negative when behind.
+    /// Uses the expirations of the tick. If there are none, uses those of all timers: few timers
+    /// are on other clocks, and the median ignores them. O(n).
+    pub(super) fn ahead_ns(&self) -> Option<i64> {
+        let expiries = if self.of_ticks.is_empty() { &self.of_all } else { &self.of_ticks };
+        let ahead = |&(time, now): &(Ns, Ns)| {
+            let ahead = i128::from(time.0) - i128::from(now.0);
+            ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+        };
+        let mut ahead: Vec<i64> = expiries.iter().map(ahead).collect();
+        let middle = ahead.len() / 2;
+        ahead.get(middle)?;
+        let lowest = ahead.select_nth_unstable(middle).1.saturating_sub(BELOW_MEDIAN_NS);
+        let smallest = ahead.into_iter().filter(|ns| *ns >= lowest).min()?;
+        Some(if SAME_CLOCK_NS.contains(&smallest) { 0 } else { smallest })
+    }
+
+    /// Returns how long a trace lasts on its own clock and on the timers' clock, if the two clocks
+    /// do not advance alike: then the trace's times are not in seconds. `None` if the trace is too
+    /// short or has too few expiries to tell. O(n).
+    pub(super) fn wrong_unit(&self) -> Option<(u64, u64)> {
+        const EXPIRIES_MIN: usize = 16;
+        const SPAN_NS_MIN: u64 = 10_000_000;
+        let pairs = &self.of_ticks;
+        let quarter = pairs.len() / 4;
+        if pairs.len() < EXPIRIES_MIN {
+            return None;
+        }
+        // Medians of the first and the last quarter: a damaged number does not count.
+        let median = |pairs: &[(Ns, Ns)], of: fn(&(Ns, Ns)) -> Ns| {
+            let mut values: Vec<Ns> = pairs.iter().map(of).collect();
+            *values.select_nth_unstable(quarter / 2).1
+        };
+        let lasts = |of: fn(&(Ns, Ns)) -> Ns| {
+            let last = median(&pairs[pairs.len() - quarter..], of);
+            last.since(median(&pairs[..quarter], of)).0
+        };
+        let (trace, timer) = (lasts(|pair| pair.0), lasts(|pair| pair.1));
+        let differs = trace.abs_diff(timer) > trace.max(timer) / 4;
+        (trace > 0 && trace.max(timer) >= SPAN_NS_MIN && differs).then_some((trace, timer))
+    }
 }

@@ -224,6 +224,13 @@ impl Problems {
         self.0.push(Problem { cause, line, count });
     }
 
+    /// Corrects how many lines have a cause that is noted, perhaps none, and which is the first.
+    pub(super) fn correct(&mut self, cause: &Cause, (count, line): (u64, u32)) {
+        self.0.retain(|problem| count > 0 || problem.cause != *cause);
+        let noted = self.0.iter_mut().filter(|problem| problem.cause == *cause);
+        noted.for_each(|problem| (problem.count, problem.line) = (count, line));
+    }
+
     pub(super) fn note(&mut self, line: u32, cause: Cause) {
         match self.0.iter_mut().find(|problem| problem.cause == cause) {
             Some(known) => known.count += 1,

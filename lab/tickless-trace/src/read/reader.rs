@@ -13,7 +13,8 @@ use super::open::{self, Lines};
 use super::prefix::{self, Prefix};
 use super::problem::{Cause, Problems, Unusable};
 use super::processes::Processes;
-use super::{Record, Trace, jiffies, monotonic, soundness};
+use super::soundness::{self, Cancels, Counts, Soundness};
+use super::{Record, Trace, jiffies, monotonic};
 use crate::list::List;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -95,6 +96,9 @@ pub(super) struct Reader {
     pub(super) line_number: u64,
     pub(super) header: Header,
     pub(super) records: List<Record>,
+    counts: Counts,
+    latest: Ns,
+    is_out_of_order: bool,
     pub(super) names: Names,
     problems: Problems,
     pub(super) skipped_lines: u64,
@@ -111,10 +115,6 @@ pub(super) struct Reader {
     pub(super) has_modes: bool,
     /// Whether a line that is no event has the name of a timer event.
     has_unread_events: bool,
-    latest: Ns,
-    latest_of_cpu: Vec<Ns>,
-    /// How many events are earlier than one before them on the same CPU, and the line of the first.
-    cpu_out_of_order: (u64, u32),
     pub(super) tasks: HashMap<u32, Box<str>>,
     processes: Processes,
     has_nul: bool,
@@ -186,28 +186,18 @@ impl Reader {
             Some(known) if known.as_bytes() == task.name => {}
             _ => drop(self.tasks.insert(task.pid, printable(task.name).into())),
         }
-        self.record(Record { time, event, line: 0, cpu, context, pid: task.pid });
-    }
-
-    fn record(&mut self, record: Record) {
-        let Record { time, cpu, .. } = record;
-        let line = self.line_u32();
         if time < self.latest {
             self.note(Cause::OutOfOrder);
         }
-        self.latest = self.latest.max(time);
-        if self.latest_of_cpu.len() <= cpu.index() {
-            self.latest_of_cpu.resize(cpu.index() + 1, Ns::ZERO);
-        }
-        // The kernel records the events of a CPU in order of time. If a line is earlier than one
-        // before it, the lines were shuffled afterwards.
-        let latest = &mut self.latest_of_cpu[cpu.index()];
-        if time < *latest {
-            let (count, first) = self.cpu_out_of_order;
-            self.cpu_out_of_order = (count + 1, if count == 0 { line } else { first });
-        }
-        *latest = time.max(*latest);
-        self.records.push(Record { line, ..record });
+        self.push(Record { time, event, line: self.line_u32(), cpu, context, pid: task.pid });
+    }
+
+    /// Adds an event.
+    pub(super) fn push(&mut self, record: Record) {
+        self.is_out_of_order |= record.time < self.latest;
+        self.latest = self.latest.max(record.time);
+        self.counts.see(&record);
+        self.records.push(record);
     }
 
     /// Skips an event of an unknown kind, and notes its name, unless no event can have this name.
@@ -311,32 +301,44 @@ impl Reader {
         let found = self.records.len() as u64 + self.skipped_lines;
         let dropped_events = self.note_dropped();
         let cpus = self.remove_unknown_cpus();
-        if !self.records.iter().is_sorted_by_key(|record| record.time) {
+        if self.is_out_of_order {
             self.records.sort_by_key(|record| record.time);
         }
         self.remove_far_times();
         if !self.has_timer_event() {
             return Err(self.no_timer_event(path));
         }
-        let counts = count(&self.records);
-        self.note_unsound(&counts);
+        let (sound, (expiries, readings)) = rayon::join(
+            || Soundness::of(&self.records, &self.counts),
+            || {
+                let ticks = self.names.tick_functions();
+                let mut clocks = (monotonic::Expiries::default(), jiffies::Readings::default());
+                for record in self.records.iter() {
+                    clocks.0.see(record, ticks);
+                    clocks.1.see(record, ticks);
+                }
+                clocks
+            },
+        );
+        self.note_order();
+        self.note_unsound(&sound);
         self.note_header(found);
-        self.note_untrusted(&counts);
-        let ahead_ns = monotonic::ahead_ns(&self.records, &self.names);
-        let silences = gap::silences(&self.records, self.header.hz, ahead_ns);
-        self.losses.extend(silences);
+        self.note_untrusted();
+        let ahead_ns = expiries.ahead_ns();
+        let (silence, hz) = (sound.silence.0, self.header.hz);
+        self.losses.extend(gap::silences(&self.records, silence, hz, ahead_ns));
         self.losses.sort_by_key(|loss| loss.line);
         let gaps = gap::find(&self.records, &self.losses, cpus);
         if gaps.is_empty() {
-            check_possible(&self.records, &self.names, &counts)?;
+            check_possible(&expiries, &sound.cancels)?;
         }
-        let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, ahead_ns);
+        let (hz, jiffies) = readings.measure(self.header.hz, ahead_ns);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
             && header != hz
         {
             self.problems.note(1, Cause::HzContradicted { header, events: hz });
         }
-        if jiffies.is_none() && counts[EventKind::TimerStart as usize] > 0 {
+        if jiffies.is_none() && self.counts.of(EventKind::TimerStart) > 0 {
             self.note_file(Cause::JiffiesNotPlaced);
         }
         Ok(Trace {
@@ -344,7 +346,7 @@ impl Reader {
             cpus,
             header: self.header,
             records: self.records,
-            counts,
+            counts: self.counts,
             names: self.names,
             tasks: self.tasks,
             processes: self.processes,
@@ -363,10 +365,9 @@ impl Reader {
     /// overlap.
     fn check_readable(&self, path: &str) -> Result<(), Unusable> {
         const FEW: u64 = 8;
-        let counts = count(&self.records);
         for &event in EventKind::ALL {
             let (unread, first) = self.problems.of_event(event, path);
-            let read = counts[event as usize] as u64;
+            let read = self.counts.of(event) as u64;
             if unread >= FEW && unread > read {
                 return Err(Unusable::KindUnreadable { event, unread, read, first });
             }
@@ -400,12 +401,12 @@ impl Reader {
 
     /// Discards fields that the printing program prints wrongly, and names those that it leaves
     /// out.
-    fn note_untrusted(&mut self, counts: &[usize]) {
+    fn note_untrusted(&mut self) {
         let tool = self.header.tool;
         let is_other = |record: &Record| {
             matches!(record.event, Event::TimerStart { is_deferrable: false, .. })
         };
-        let has_timers = counts[EventKind::TimerStart as usize] > 0;
+        let has_timers = self.counts.of(EventKind::TimerStart) > 0;
         if tool != Some(Tool::Kernel) && has_timers && !self.records.iter().any(is_other) {
             let trusted = |mut record: Record| {
                 if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
@@ -416,7 +417,7 @@ impl Reader {
             self.records = self.records.iter().copied().map(trusted).collect();
             self.note_file(Cause::FlagsNotTrusted);
         }
-        let has_starts = counts[EventKind::HrtimerStart as usize] > 0;
+        let has_starts = self.counts.of(EventKind::HrtimerStart) > 0;
         if tool == Some(Tool::TraceCmd) && has_starts && !self.has_modes {
             self.note_file(Cause::ModesLeftOut);
         }
@@ -438,62 +439,74 @@ impl Reader {
     /// Removes the events of CPUs that the machine cannot have, and returns the machine's number of
     /// CPUs.
     fn remove_unknown_cpus(&mut self) -> u16 {
-        let highest =
-            |record: &Record| record.event.target().map_or(record.cpu, |to| to.max(record.cpu));
         if let Some(known) = self.header.cpus {
-            let unknown = soundness::unknown_cpus(&self.records, known);
+            let unknown = self.counts.unknown_cpus(known);
             let is_unknown = |record: &&Record| {
-                unknown.contains(&highest(record)) || unknown.contains(&record.cpu)
+                let target = record.event.target().unwrap_or(record.cpu);
+                unknown.contains(&target.max(record.cpu)) || unknown.contains(&record.cpu)
             };
             let first = match unknown.is_empty() {
                 true => None,
                 false => self.records.iter().find(is_unknown).map(|record| record.line),
             };
             if let Some(first) = first {
-                let before = self.records.len();
                 let known_cpus = self.records.iter().filter(|record| !is_unknown(record));
-                self.records = known_cpus.copied().collect();
-                let removed = before - self.records.len();
+                let removed = self.keep(known_cpus.copied().collect());
                 self.skip_many(first, removed, Cause::CpuNotInHeader { known });
             }
         }
-        let seen = self.records.iter().map(|record| highest(record).0 + 1).max();
-        seen.unwrap_or(0).max(self.header.cpus.unwrap_or(0))
+        self.counts.cpus().max(self.header.cpus.unwrap_or(0))
     }
 
     /// Removes the few events that are hours away from all others.
     fn remove_far_times(&mut self) {
         let Some(near) = soundness::without_far_times(&self.records) else { return };
-        let far = self.records.len() - near.len();
         let first = if near.start > 0 { 0 } else { near.end };
         let line = self.records[first].line;
-        self.records = self.records[near].iter().copied().collect();
-        self.skip_many(line, far, Cause::TimeOutOfPlace);
+        let removed = self.keep(self.records[near].iter().copied().collect());
+        self.skip_many(line, removed, Cause::TimeOutOfPlace);
     }
 
-    /// Adds a problem for each kind of damage: lines shuffled, repeated or missing, times equal or
-    /// impossible.
-    fn note_unsound(&mut self, counts: &[usize]) {
-        let of = self.records.len() as u64;
-        let (count, line) = self.cpu_out_of_order;
-        if soundness::is_many(count, of) {
-            self.problems.note_many(line, count, Cause::CpuOutOfOrder { of });
+    /// Keeps only some events. Returns how many are removed.
+    fn keep(&mut self, records: List<Record>) -> usize {
+        self.counts = Counts::default();
+        records.iter().for_each(|record| self.counts.see(record));
+        std::mem::replace(&mut self.records, records).len() - self.records.len()
+    }
+
+    /// Counts the lines out of order, after far times are removed. The kernel records the events of
+    /// a CPU in the order of their times. If many are in another, the lines were shuffled.
+    fn note_order(&mut self) {
+        if self.problems.find(&Cause::OutOfOrder).is_some() {
+            let of = self.records.len() as u64;
+            let [all, (count, line)] = soundness::out_of_order(&self.records);
+            self.problems.correct(&Cause::OutOfOrder, all);
+            if soundness::is_many(count, of) {
+                self.problems.note_many(line, count, Cause::CpuOutOfOrder { of });
+            }
         }
-        if let Some((line, count)) = soundness::repeated(&self.records) {
-            self.problems.note_many(line, count, Cause::Repeated { of });
+    }
+
+    /// Adds a problem for each kind of damage: lines repeated or missing, times equal or
+    /// impossible.
+    fn note_unsound(&mut self, sound: &Soundness) {
+        let of = self.records.len() as u64;
+        let repeats = &sound.repeats;
+        if soundness::is_many(repeats.count, of) {
+            self.problems.note_many(repeats.first, repeats.count, Cause::Repeated { of });
         }
         if soundness::has_no_time(&self.records) {
             self.note_file(Cause::NoTime);
         }
-        if let Some((line, seconds)) = soundness::jump(&self.records) {
-            self.problems.note(line, Cause::TimeJump { seconds });
+        if let (silence @ Ns(soundness::LONG_NS..), line) = sound.silence {
+            self.problems.note(line, Cause::TimeJump { seconds: silence.0 / 1_000_000_000 });
         }
         // If the kernel dropped events, halves of pairs (entry and exit) are missing, too. The
         // trace reports the dropped events, so that is no damage.
         if self.lost_line.is_some() || self.header.overwritten > 0 {
             return;
         }
-        let soundness::Pairs { whole, broken, first } = soundness::pairs(&self.records, counts);
+        let soundness::Pairs { whole, broken, first, .. } = sound.pairs;
         if let Some(line) = first {
             self.problems.note(line, Cause::HalvesMissing { whole, broken });
         }
@@ -527,24 +540,14 @@ impl Reader {
     }
 }
 
-/// Counts the records of each kind of event.
-fn count(records: &List<Record>) -> Vec<usize> {
-    let mut counts = vec![0; EventKind::ALL.len()];
-    records.iter().for_each(|record| counts[record.event.kind() as usize] += 1);
-    counts
-}
-
 /// Returns an error if the trace cannot be true: if its clock has another unit than it should, or
 /// if more timers were cancelled than were ever pending. The trace must have no gap.
-fn check_possible(records: &List<Record>, names: &Names, counts: &[usize]) -> Result<(), Unusable> {
-    if let Some((trace_ns, timer_ns)) = monotonic::wrong_unit(records, names) {
+fn check_possible(expiries: &monotonic::Expiries, cancels: &Cancels) -> Result<(), Unusable> {
+    if let Some((trace_ns, timer_ns)) = expiries.wrong_unit() {
         let [trace, timer] = [trace_ns, timer_ns].map(|ns| ns as f64 / 1e9);
         return Err(Unusable::WrongUnit { trace, timer });
     }
-    if counts[EventKind::TimerCancel as usize] == 0 {
-        return Ok(());
-    }
-    let (cancels, impossible) = soundness::impossible_cancels(records);
+    let &Cancels { all: cancels, impossible, .. } = cancels;
     if soundness::is_many(impossible, cancels) && impossible * 2 > cancels {
         return Err(Unusable::Impossible { cancels, impossible });
     }

@@ -9,7 +9,7 @@ use crate::list::List;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::ops::Range;
-use tickless_core::time::CpuId;
+use tickless_core::time::{CpuId, Ns};
 
 /// Returns whether `count` suspicious events among `of` events are too many to be explained by
 /// chance, or by clocks that differ between CPUs.
@@ -19,31 +19,38 @@ pub(super) fn is_many(count: u64, of: u64) -> bool {
     count >= FEW && count * 100 > of * PERCENT
 }
 
-/// Finds repeated events: an event repeats if it equals the last event of its timer (or, without a
-/// timer, the last event) at the same time on the same CPU. Returns the line of the first one and
-/// their number; `None` if there are few. Equal events with a different one in between can be
-/// right: times in text are cut to microseconds, and within one, a program can arm and cancel a
-/// timer twice.
-pub(super) fn repeated(records: &List<Record>) -> Option<(u32, u64)> {
-    let (mut count, mut first) = (0, 0);
-    let (mut begin, mut time) = (0, None);
-    for (at, record) in records.iter().enumerate() {
-        if time.replace(record.time) != Some(record.time) {
-            begin = at;
+/// Counts repeated events: an event repeats if it equals the last event of its timer (or, without a
+/// timer, the last event) at the same time on the same CPU. Equal events with a different one in
+/// between can be right: times in text are cut to microseconds, and within one, a program can arm
+/// and cancel a timer twice.
+#[derive(Default)]
+pub(super) struct Repeats {
+    pub(super) count: u64,
+    /// The line of the first one.
+    pub(super) first: u32,
+    /// Where the events of the current time begin.
+    begin: usize,
+}
+
+impl Repeats {
+    /// Takes the event at a place.
+    fn see(&mut self, records: &[Record], at: usize) {
+        let record = &records[at];
+        if at > 0 && records[at - 1].time != record.time {
+            self.begin = at;
         }
         // Compare with at most this many events of the same time. Otherwise a file in which all
         // events have the same time could take quadratic time.
         const NEAR: usize = 64;
-        let near = records[begin.max(at.saturating_sub(NEAR))..at].iter();
+        let near = records[self.begin.max(at.saturating_sub(NEAR))..at].iter();
         let mut here = near.rev().filter(|other| other.cpu == record.cpu);
         let timer = record.event.timer();
         let related = here.find(|other| timer.is_none() || other.event.timer() == timer);
         if related.is_some_and(|last| last.event == record.event) {
-            count += 1;
-            first = if count == 1 { record.line } else { first };
+            self.count += 1;
+            self.first = if self.count == 1 { record.line } else { self.first };
         }
     }
-    is_many(count, records.len() as u64).then_some((first, count))
 }
 
 /// Returns whether all events have the same time, though there are too many for that to be right.
@@ -54,7 +61,7 @@ pub(super) fn has_no_time(records: &List<Record>) -> bool {
 }
 
 /// One hour. A machine with a pending timer has an event more often than that.
-const LONG_NS: u64 = 3_600 * 1_000_000_000;
+pub(super) const LONG_NS: u64 = 3_600 * 1_000_000_000;
 
 /// Returns the range of all events but the few, at the beginning or the end, that are hours away
 /// from all others; `None` if there are none of these. `records` must be sorted by time.
@@ -70,88 +77,113 @@ pub(super) fn without_far_times(records: &List<Record>) -> Option<Range<usize>> 
     (start > 0 || end < records.len()).then_some(start..end)
 }
 
-/// Returns the longest gap between two events, if it is longer than an hour: the line after the
-/// gap, and its length in seconds.
-pub(super) fn jump(records: &List<Record>) -> Option<(u32, u64)> {
-    let pairs = records.iter().zip(records.iter().skip(1));
-    let (ns, line) = pairs.map(|(one, next)| (next.time.since(one.time).0, next.line)).max()?;
-    (ns > LONG_NS).then_some((line, ns / 1_000_000_000))
+/// How many events of each kind there are, and how many on each CPU.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// In the order of [`EventKind::ALL`].
+    kinds: [usize; EventKind::ALL.len()],
+    /// Of `write_msr`, and of `hrtimer_rearm`.
+    pub(super) device_writes: [usize; 2],
+    /// `None` if no event names the CPU.
+    cpus: Vec<Option<usize>>,
 }
 
-/// Returns the CPUs in the events that a machine of `known` CPUs cannot have. CPU numbers can have
-/// gaps, so a CPU above `known` can be right: if the events name no more than `known` CPUs in all,
-/// and more than a thousandth of the events are on that CPU.
-pub(super) fn unknown_cpus(records: &List<Record>, known: u16) -> HashSet<CpuId> {
-    const PER_MILLE: usize = 1;
-    // For each CPU, the number of its events; `None` if no event names the CPU.
-    let mut events: Vec<Option<usize>> = Vec::new();
-    let mut see = |cpu: CpuId, count: usize| {
-        events.resize(events.len().max(cpu.index() + 1), None);
-        *events[cpu.index()].get_or_insert(0) += count;
-    };
-    for record in records.iter() {
-        see(record.cpu, 1);
-        if let Some(target) = record.event.target() {
-            see(target, 0);
+impl Counts {
+    pub(super) fn see(&mut self, record: &Record) {
+        let kind = record.event.kind();
+        self.kinds[kind as usize] += 1;
+        self.device_writes[usize::from(kind == EventKind::HrtimerRearm)] +=
+            usize::from(record.event.is_device_write());
+        let target = record.event.target();
+        let highest = target.map_or(record.cpu, |to| to.max(record.cpu));
+        if self.cpus.len() <= highest.index() {
+            self.cpus.resize(highest.index() + 1, None);
+        }
+        *self.cpus[record.cpu.index()].get_or_insert(0) += 1;
+        if let Some(target) = target {
+            self.cpus[target.index()].get_or_insert(0);
         }
     }
-    let has_too_many = events.iter().flatten().count() > usize::from(known);
-    let is_unknown = |count: usize| has_too_many || count * 1_000 <= records.len() * PER_MILLE;
-    let beyond = (0..).zip(events).skip(known.into());
-    beyond.filter(|(_, count)| count.is_some_and(is_unknown)).map(|(cpu, _)| CpuId(cpu)).collect()
+
+    pub(super) fn of(&self, kind: EventKind) -> usize {
+        self.kinds[kind as usize]
+    }
+
+    /// Returns the number of CPUs that a machine has at least which has all named ones.
+    pub(super) fn cpus(&self) -> u16 {
+        self.cpus.len() as u16
+    }
+
+    /// Returns the CPUs in the events that a machine of `known` CPUs cannot have. CPU numbers can
+    /// have gaps, so a CPU above `known` can be right: if the events name no more than `known` CPUs
+    /// in all, and more than a thousandth of the events are on that CPU.
+    pub(super) fn unknown_cpus(&self, known: u16) -> HashSet<CpuId> {
+        const PER_MILLE: usize = 1;
+        let has_too_many = self.cpus.iter().flatten().count() > usize::from(known);
+        let all: usize = self.kinds.iter().sum();
+        let is_unknown = |count: &usize| has_too_many || count * 1_000 <= all * PER_MILLE;
+        let beyond = (0..).zip(&self.cpus).skip(known.into());
+        let unknown = beyond.filter(|(_, count)| count.as_ref().is_some_and(is_unknown));
+        unknown.map(|(cpu, _)| CpuId(cpu)).collect()
+    }
 }
 
 /// Counts the cancels of wheel timers, and those of timers that were not armed since their last
 /// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
 /// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
-pub(super) fn impossible_cancels(records: &List<Record>) -> (u64, u64) {
-    let mut is_armed: FxHashMap<TimerAddr, bool> = FxHashMap::default();
-    let (mut cancels, mut impossible) = (0, 0);
-    for record in records.iter() {
-        match record.event {
-            Event::TimerStart { timer, .. } => drop(is_armed.insert(timer, true)),
+#[derive(Default)]
+pub(super) struct Cancels {
+    pub(super) all: u64,
+    pub(super) impossible: u64,
+    is_armed: FxHashMap<TimerAddr, bool>,
+}
+
+impl Cancels {
+    fn see(&mut self, event: &Event) {
+        match *event {
+            Event::TimerStart { timer, .. } => drop(self.is_armed.insert(timer, true)),
             Event::TimerCancel { timer } => {
-                cancels += 1;
-                impossible += u64::from(is_armed.insert(timer, false) == Some(false));
+                self.all += 1;
+                self.impossible += u64::from(self.is_armed.insert(timer, false) == Some(false));
             }
             _ => {}
         }
     }
-    (cancels, impossible)
 }
 
-/// How many pairs of events (entry and exit of a callback or an interrupt) are in the trace.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// Matches the entries of callbacks and interrupts with their exits, CPU by CPU. A pair that began
+/// before the trace or ends after it does not count.
+#[derive(Default)]
 pub(super) struct Pairs {
     pub(super) whole: u64,
     /// Pairs of which one half is missing.
     pub(super) broken: u64,
     /// The first line that shows that one event of a pair is missing.
     pub(super) first: Option<u32>,
+    /// For each CPU, the entries whose exits have not come yet, the innermost last, and whether an
+    /// entry of each kind has come.
+    cpus: Vec<(Vec<Entry>, [bool; PAIRS.len()])>,
 }
 
-/// Matches the entries of callbacks and interrupts with their exits, CPU by CPU. A pair that began
-/// before the trace or ends after it does not count.
-pub(super) fn pairs(records: &List<Record>, counts: &[usize]) -> Pairs {
-    const PAIRS: [[EventKind; 2]; 3] = [
-        [EventKind::TimerExpireEntry, EventKind::TimerExpireExit],
-        [EventKind::HrtimerExpireEntry, EventKind::HrtimerExpireExit],
-        [EventKind::LocalTimerEntry, EventKind::LocalTimerExit],
-    ];
-    let has_exits = PAIRS.map(|[_, exit]| counts[exit as usize] > 0);
-    // For each CPU, the entries whose exits have not come yet, the innermost last: (index in
-    // `PAIRS`, timer). And whether an entry of each pair has come.
-    type Entry = (usize, Option<(Family, TimerAddr)>);
-    let mut cpus: Vec<(Vec<Entry>, [bool; PAIRS.len()])> = Vec::new();
-    let mut pairs = Pairs::default();
-    for record in records.iter() {
+const PAIRS: [[EventKind; 2]; 3] = [
+    [EventKind::TimerExpireEntry, EventKind::TimerExpireExit],
+    [EventKind::HrtimerExpireEntry, EventKind::HrtimerExpireExit],
+    [EventKind::LocalTimerEntry, EventKind::LocalTimerExit],
+];
+
+/// Which of `PAIRS` it is, and its timer.
+type Entry = (usize, Option<(Family, TimerAddr)>);
+
+impl Pairs {
+    fn see(&mut self, record: &Record, counts: &Counts) {
         let kind = record.event.kind();
-        let Some(pair) = PAIRS.iter().position(|pair| pair.contains(&kind)) else { continue };
-        if !has_exits[pair] {
+        let Some(pair) = PAIRS.iter().position(|pair| pair.contains(&kind)) else { return };
+        if counts.of(PAIRS[pair][1]) == 0 {
             // The recording was restricted to entries.
-            continue;
+            return;
         }
         let this = (pair, record.event.timer());
+        let cpus = &mut self.cpus;
         cpus.resize(cpus.len().max(record.cpu.index() + 1), Default::default());
         let (open, began) = &mut cpus[record.cpu.index()];
         let place = open.iter().rposition(|other| *other == this);
@@ -166,15 +198,61 @@ pub(super) fn pairs(records: &List<Record>, counts: &[usize]) -> Pairs {
             // Entries above this one have no exit.
             let unended = open.len() - place - 1;
             open.truncate(place);
-            pairs.whole += 1;
+            self.whole += 1;
             if unended > 0 { unended as u64 + 1 } else { 0 }
         } else {
             u64::from(began[pair])
         };
         if broken > 0 {
-            pairs.broken += broken;
-            pairs.first.get_or_insert(record.line);
+            self.broken += broken;
+            self.first.get_or_insert(record.line);
         }
     }
-    pairs
+}
+
+/// What the events of a trace, in the order of their times, show of damage.
+#[derive(Default)]
+pub(super) struct Soundness {
+    pub(super) repeats: Repeats,
+    pub(super) pairs: Pairs,
+    pub(super) cancels: Cancels,
+    /// The longest time without an event, and the line after it.
+    pub(super) silence: (Ns, u32),
+}
+
+impl Soundness {
+    pub(super) fn of(records: &List<Record>, counts: &Counts) -> Soundness {
+        let mut found = Soundness::default();
+        let mut last = records.first().map_or(Ns::ZERO, |record| record.time);
+        for (at, record) in records.iter().enumerate() {
+            found.repeats.see(records, at);
+            found.pairs.see(record, counts);
+            found.cancels.see(&record.event);
+            found.silence = found.silence.max((record.time.since(last), record.line));
+            last = record.time;
+        }
+        found
+    }
+}
+
+/// Counts the events that are earlier than one on a line before theirs, and those that are earlier
+/// than one of their own CPU, each count with the first line. `records` are in the order of their
+/// times, and those of equal times in that of their lines.
+pub(super) fn out_of_order(records: &List<Record>) -> [(u64, u32); 2] {
+    let mut found = [(0, u32::MAX); 2];
+    // The first line of the later events: of all, and of each CPU.
+    let (mut of_all, mut of_cpus) = (u32::MAX, Vec::new());
+    for record in records.iter().rev() {
+        let (line, cpu) = (record.line, record.cpu.index());
+        of_cpus.resize(of_cpus.len().max(cpu + 1), u32::MAX);
+        for (later, (count, first)) in [&mut of_all, &mut of_cpus[cpu]].into_iter().zip(&mut found)
+        {
+            if *later < line {
+                *count += 1;
+                *first = line.min(*first);
+            }
+            *later = line.min(*later);
+        }
+    }
+    found
 }

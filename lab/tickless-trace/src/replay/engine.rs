@@ -11,14 +11,12 @@
 use super::lateness::{Lateness, Quantiles};
 use super::platform::ReplayPlatform;
 use super::policy::ReplayPolicy;
-use super::script::{Choice, Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
+use super::script::{Choice, Delivery, Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
 use crate::list::Walk;
 use crate::read::{Family, Trace};
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::iter;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tickless_core::bases::firing::{CallbackResult, Firing};
@@ -116,8 +114,9 @@ struct Engine<'s> {
     timers: Vec<Timer>,
     ops: Walk<'s, Op>,
     starts: Walk<'s, Start>,
-    /// For each CPU, the next recorded interrupt: its place among the items, and when it begins.
-    interrupts: Vec<Option<&'s Item>>,
+    /// For each CPU, its next recorded interrupt, and those after it.
+    interrupts: Vec<Option<&'s Delivery>>,
+    later: Vec<Box<dyn Iterator<Item = &'s Delivery> + 's>>,
     seen: RefCell<Seen>,
     /// The engine's own ticks. Their timers, one for each CPU, are numbered after the script's.
     ticks: Option<OtherTicks<'s>>,
@@ -126,6 +125,8 @@ struct Engine<'s> {
     /// For each CPU, how long the next task may run, if tasks wait.
     next_slice: Vec<Option<Ns>>,
     is_idle: Vec<bool>,
+    /// The operations of an interrupt while it is performed: those that are still to come.
+    handled: RefCell<Vec<Option<Op>>>,
 }
 
 enum Timer {
@@ -169,7 +170,8 @@ impl<'s> Engine<'s> {
         let own = if ticks.is_some() || slices.is_some() { cpus } else { 0 };
         let families = script.families.iter().chain(iter::repeat_n(&Family::Queue, own));
         let timers: Vec<Timer> = families.enumerate().map(timer).collect();
-        let interrupts = script.interrupts.iter().map(|&first| script.item(first)).collect();
+        let mut later: Vec<Box<dyn Iterator<Item = _>>> =
+            script.interrupts.iter().map(|of_cpu| Box::new(of_cpu.iter()) as _).collect();
         let (ops, starts) = (Walk::of(&script.ops), Walk::of(&script.starts));
         let seen = RefCell::new(Seen {
             guessed: vec![false; timers.len()],
@@ -183,12 +185,14 @@ impl<'s> Engine<'s> {
             starts,
             bases,
             timers,
-            interrupts,
+            interrupts: later.iter_mut().map(Iterator::next).collect(),
+            later,
             seen,
             ticks,
             slices,
             next_slice,
             is_idle,
+            handled: RefCell::default(),
         }
     }
 
@@ -199,8 +203,8 @@ impl<'s> Engine<'s> {
     /// Performs an operation, or an interrupt at the time at which its handler read the clock.
     fn perform(&mut self, item: &Item) {
         self.platform().go(item.at, item.cpu);
-        if let ItemKind::Interrupt { now, next, .. } = item.kind {
-            self.interrupts[item.cpu.index()] = self.script.item(next);
+        if let ItemKind::Interrupt { now } = item.kind {
+            self.interrupts[item.cpu.index()] = self.later[item.cpu.index()].next();
             self.platform().go(now, item.cpu);
         }
         let is_interrupt = matches!(item.kind, ItemKind::Interrupt { .. });
@@ -308,15 +312,12 @@ impl<'s> Engine<'s> {
     /// interrupt. If the expiry is not known, any delay up to [`DELIVERY_MAX`] is accepted. The
     /// engine's own ticks never wait longer than that for a recorded interrupt.
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
-        self.interrupts[cpu.index()].is_some_and(|item| {
-            let is_near = item.at <= due.after(DELIVERY_MAX);
-            match item.kind {
-                ItemKind::Interrupt { due: Ns::NEVER, .. } => is_near,
-                ItemKind::Interrupt { due: expiry, .. } => {
-                    let is_same = expiry <= due.after(item.at.since(expiry));
-                    is_same && (is_near || self.ticks.is_none())
-                }
-                ItemKind::Operation => false,
+        self.interrupts[cpu.index()].is_some_and(|&Delivery { at, due: expiry }| {
+            let is_near = at <= due.after(DELIVERY_MAX);
+            let is_same = expiry <= due.after(at.since(expiry));
+            match expiry {
+                Ns::NEVER => is_near,
+                _ => is_same && (is_near || self.ticks.is_none()),
             }
         })
     }
@@ -324,13 +325,17 @@ impl<'s> Engine<'s> {
     /// Performs a recorded interrupt: the core fires the timers that are due, and each callback
     /// repeats what the kernel's callback of that timer did in the interrupt.
     fn handle(&self, item: &Item) {
-        let all = self.ops.get(item.ops());
-        let mut ops: Vec<Option<Op>> = all.iter().copied().map(Some).collect();
-        let mut callbacks = callbacks(all);
+        let mut ops = self.handled.take();
+        ops.extend(self.ops.get(item.ops()).iter().copied().map(Some));
         self.interrupt(item.cpu, |firing| {
             let mut result = self.fired(firing);
-            let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
-            for op in &mut ops[part] {
+            // What the callback did is between its own beginning and that of the next one.
+            let begins = |op: &Option<Op>| *op == Some(Op::Expire(firing.task));
+            let from = ops.iter().position(begins).unwrap_or(ops.len());
+            let is_next = |op: &Option<Op>| matches!(op, Some(Op::Expire(_)));
+            let next = ops.iter().skip(from + 1).position(is_next);
+            let to = next.map_or(ops.len(), |next| from + 1 + next);
+            for op in &mut ops[from..to] {
                 match op.take() {
                     // A callback that restarts its own timer returns the restart, and the core
                     // performs it.
@@ -346,9 +351,8 @@ impl<'s> Engine<'s> {
             }
             result
         });
-        for op in ops.into_iter().flatten() {
-            self.op(op, item.cpu);
-        }
+        ops.drain(..).flatten().for_each(|op| self.op(op, item.cpu));
+        self.handled.replace(ops);
     }
 
     /// Performs an operation on a timer. Counts inferred operations separately, as guesses.
@@ -462,19 +466,4 @@ impl<'s> Engine<'s> {
             idle_wakeups,
         }
     }
-}
-
-/// Returns, for each timer, which operations the kernel performed in each expiry of the timer:
-/// those from the beginning of the timer's callback up to the next callback. The first expiry is
-/// last in the list, so that `pop` returns it first.
-fn callbacks(ops: &[Op]) -> FxHashMap<u32, Vec<Range<usize>>> {
-    let mut callbacks = FxHashMap::<u32, Vec<Range<usize>>>::default();
-    let mut to = ops.len();
-    for (place, op) in ops.iter().enumerate().rev() {
-        if let Op::Expire(timer) = op {
-            callbacks.entry(*timer).or_default().push(place..to);
-            to = place;
-        }
-    }
-    callbacks
 }

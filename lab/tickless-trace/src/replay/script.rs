@@ -31,11 +31,13 @@ pub(super) use self::queues::Choice;
 use super::lateness::Lateness;
 use crate::list::List;
 use crate::read::{EventKind, Family, Record, Trace};
+use clocks::Clocks;
 use serde::Serialize;
 use std::ops::Range;
 use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Tick, Window};
+use timers::Timers;
 use writer::Writer;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,13 +66,15 @@ pub(super) struct Script {
     pub(super) starts_by_function: Vec<[u64; 2]>,
     pub(super) late: Lateness,
     pub(super) unknown_cancels: u64,
+    /// Timer interrupts that expired no timer.
+    pub(super) spurious: u64,
     /// Operations without a record; see [`inference`].
     pub(super) inferred: u64,
     /// Starts that are left out, because their expiry cannot be converted to the replay's clock.
     pub(super) unplaced: u64,
     pub(super) has_interrupts: bool,
-    /// For each CPU, the place of its first interrupt among the items.
-    pub(super) interrupts: Vec<u32>,
+    /// For each CPU, its interrupts in their order.
+    pub(super) interrupts: Vec<List<Delivery>>,
     pub(super) wheel: WheelEvents,
     pub(super) begins: Ns,
     pub(super) ends: Ns,
@@ -78,8 +82,14 @@ pub(super) struct Script {
 
 type Moment = (Ns, u32);
 
-/// Stands for the place of no item.
-pub(super) const NO_ITEM: u32 = u32::MAX;
+/// The event of a device, as a timer interrupt shows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivery {
+    pub(super) at: Ns,
+    /// The time for which the device was programmed, or the earliest expiry of the timers that the
+    /// interrupt expired; [`Ns::NEVER`] if unknown.
+    pub(super) due: Ns,
+}
 
 /// What one CPU did at one time: a timer interrupt, or an operation outside timer interrupts.
 #[derive(Clone, Copy, Debug)]
@@ -109,11 +119,6 @@ pub(super) enum ItemKind {
     Interrupt {
         /// The current time that the interrupt handler read: `at` or a little later.
         now: Ns,
-        /// The time for which the device was programmed, or the earliest expiry of the timers that
-        /// the interrupt expired; [`Ns::NEVER`] if unknown.
-        due: Ns,
-        /// The place of the CPU's next interrupt among the items; [`NO_ITEM`] if there is none.
-        next: u32,
     },
 }
 
@@ -199,16 +204,16 @@ pub(super) fn tick(trace: &Trace) -> Tick {
 }
 
 impl Script {
-    fn new(trace: &Trace, clocks: &clocks::Clocks, families: Vec<Family>) -> Script {
+    fn new(trace: &Trace, clocks: &Clocks, timers: &Timers) -> Script {
         let has_interrupts = trace.count(EventKind::LocalTimerEntry) > 0;
-        let mut timers = trace.records.iter().filter_map(|record| record.event.timer());
-        let has_queue = timers.any(|(family, _)| family == Family::Queue);
+        let has_queue = timers.families.contains(&Family::Queue);
         let time = |record: Option<&Record>| {
             record.map_or(Ns::ZERO, |record| clocks.replay_time(record.time))
         };
         Script {
-            slices: vec![false; families.len()],
-            families,
+            interrupts: (0..trace.cpus).map(|_| List::one_of(trace.cpus.into())).collect(),
+            slices: timers.slices.clone(),
+            families: timers.families.clone(),
             starts_by_function: vec![[0; 2]; trace.names.iter().count()],
             has_interrupts,
             // Usually the tick advances the wheel. If the trace has neither the tick nor its
@@ -246,38 +251,24 @@ impl Script {
         }
     }
 
-    /// Puts the stray items into their places, and links the interrupts of each CPU.
-    fn finish(&mut self, cpus: usize) {
+    /// Puts the stray items into their places.
+    fn finish(&mut self) {
         // The sort is stable, because an inferred operation has the record of the one that it
         // precedes.
         self.stray.sort_by_key(Item::moment);
         let (mut from, mut strays) = (self.items.len(), self.stray.len());
         self.items.extend_from_slice(&self.stray);
-        self.interrupts = vec![NO_ITEM; cpus];
-        for to in (0..self.items.len()).rev() {
-            let is_stray =
-                |stray: &Item| from == 0 || self.items[from - 1].moment() <= stray.moment();
-            let mut item = match strays.checked_sub(1).map(|last| self.stray[last]) {
-                Some(stray) if is_stray(&stray) => {
-                    strays -= 1;
-                    stray
-                }
-                _ => {
-                    from -= 1;
-                    self.items[from]
-                }
-            };
-            if let ItemKind::Interrupt { next, .. } = &mut item.kind {
-                *next = std::mem::replace(&mut self.interrupts[item.cpu.index()], to as u32);
+        while let Some(last) = strays.checked_sub(1) {
+            let (to, stray) = (from + last, self.stray[last]);
+            if from == 0 || self.items[from - 1].moment() <= stray.moment() {
+                self.items[to] = stray;
+                strays = last;
+            } else {
+                self.items[to] = self.items[from - 1];
+                from -= 1;
             }
-            self.items[to] = item;
             self.items.pass(to);
         }
-    }
-
-    /// Returns the item at a place; `None` for [`NO_ITEM`].
-    pub(super) fn item(&self, place: u32) -> Option<&Item> {
-        self.items.get(place as usize)
     }
 
     fn push_start(&mut self, start: Start) -> u32 {

@@ -61,7 +61,7 @@ impl Streams {
         }
         for item in script.items.iter() {
             let at = match item.kind {
-                ItemKind::Interrupt { now, .. } => now,
+                ItemKind::Interrupt { now } => now,
                 ItemKind::Operation => item.at,
             };
             let first = events.len();
@@ -86,7 +86,7 @@ impl Streams {
             }
         }
         events.sort_by_key(|event| event.at);
-        let writes = trace.device_writes().count();
+        let writes = trace.device_writes();
         let cpus = usize::from(trace.cpus);
         let mut streams = Streams {
             cpus: trace.cpus,

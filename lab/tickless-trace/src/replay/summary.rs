@@ -7,7 +7,7 @@ use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
 use super::ticks::TickResult;
 use super::upgrade::UpgradeResult;
-use crate::read::{Event, EventKind, Family, Trace};
+use crate::read::{EventKind, Family, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -76,13 +76,12 @@ pub struct FunctionStarts {
 
 /// Replays a trace under each of these policies, on all CPUs, and returns all results.
 pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
-    let (overlap, (spurious_interrupts, writer)) = rayon::join(
-        || overlap::find(trace),
-        || (spurious(trace), script::writer(trace, inference)),
-    );
-    let writes = trace.device_writes().count() as u64;
+    let (overlap, script) =
+        rayon::join(|| overlap::find(trace), || script::writer(trace, inference).write(trace));
+    let writes = trace.device_writes() as u64;
     let (seconds, seen_percent) = (trace.span().0 as f64 / 1e9, trace.seen_percent());
-    let script = writer.write(trace);
+    let shows_spurious = [EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
+    let shows_spurious = shows_spurious.iter().all(|kind| trace.count(*kind) > 0);
     let interrupts = trace.count(EventKind::LocalTimerEntry) as u64;
     let recorded = Recorded {
         device_writes: (writes > 0).then_some(writes),
@@ -90,7 +89,7 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         expirations: script.counts.iter().map(|family| family.expire).sum(),
         wheel_lateness_ns: script.late.of(Family::Wheel),
         queue_lateness_ns: script.late.of(Family::Queue),
-        spurious_interrupts,
+        spurious_interrupts: shows_spurious.then_some(script.spurious),
     };
     // If device writes were recorded, the recording kernel's own policy is compared with the
     // default ones, so replay these too.
@@ -145,33 +144,6 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
 fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<PolicyResult> {
     let run = |&policy| engine::run(script, trace, policy, Changes::default());
     policies.par_iter().map(run).collect()
-}
-
-/// Returns how many timer interrupts expired no timer; `None` if the trace does not show this. The
-/// callbacks of soft timers, under `PREEMPT_RT` of nearly all, run after the interrupt.
-fn spurious(trace: &Trace) -> Option<u64> {
-    let needed = [EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
-    if needed.iter().any(|kind| trace.count(*kind) == 0) {
-        return None;
-    }
-    let mut spurious = 0;
-    // For each CPU: whether its latest interrupt has expired nothing so far, and is over.
-    let mut latest = vec![(false, false); usize::from(trace.cpus)];
-    for record in trace.records.iter() {
-        let (is_empty, is_over) = &mut latest[record.cpu.index()];
-        match record.event {
-            Event::LocalTimerEntry => (*is_empty, *is_over) = (true, false),
-            Event::LocalTimerExit => {
-                spurious += u64::from(*is_empty);
-                *is_over = true;
-            }
-            Event::HrtimerExpireEntry { .. } => {
-                spurious -= u64::from(std::mem::take(is_empty) && *is_over);
-            }
-            _ => {}
-        }
-    }
-    Some(spurious)
 }
 
 fn notes(script: &Script, results: &[PolicyResult]) -> Vec<String> {

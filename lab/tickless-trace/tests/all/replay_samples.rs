@@ -75,7 +75,7 @@ fn documented_ticks_are_current() {
             assert!(results[0].wakeups <= results[1].wakeups, "{name}: {results:?}");
         }
         let cells = found.iter().map(|of| format!(" {} / {} |", of.device_writes, of.wakeups));
-        let writes = trace.device_writes().count();
+        let writes = trace.device_writes();
         let interrupts = trace.count(EventKind::LocalTimerEntry);
         let row = format!("| {name} | {writes} / {interrupts} |{}", cells.collect::<String>());
         assert_documented(&row);

@@ -17,34 +17,6 @@ fn parse(text: impl AsRef<[u8]>) -> Result<Trace, TraceError> {
 }
 
 #[test]
-fn a_million_bad_lines_make_one_message() {
-    let mut text = format!("{HEADER}{EVENT}");
-    for number in 0..100_000 {
-        text += if number % 2 == 0 { "rubbish\n" } else { "[000] 1.0: rubbish: a=b\n" };
-    }
-    let trace = parsed(&text);
-    let messages: Vec<String> = trace.messages().collect();
-    assert_eq!(messages.len(), 2);
-    assert!(messages[0].ends_with("(and 49999 more lines)"), "{messages:?}");
-    assert_eq!((trace.skipped_lines, trace.records.len()), (100_000, 1));
-
-    let unknown = |number| format!("[000] 1.0: event_{number}: a=b\n");
-    let trace = parsed(format!("{HEADER}{EVENT}{}", (0..1_000).map(unknown).collect::<String>()));
-    let unknown = Cause::UnknownEvent { name: "event_0".into() };
-    assert_eq!(trace.messages().count(), 1);
-    assert_eq!(trace.problems.find(&unknown).unwrap().count, 1_000);
-
-    // Events of `timer` that are not known may change what the known ones mean: each is named.
-    let lines = "[000] 1.0: hrtimer_leap: a=b\n[000] 1.0: timer_leap: a=b\n".repeat(3);
-    let many = (0..1_000).map(|number| format!("[000] 1.0: hrtimer_{number}: a=b\n"));
-    let trace = parsed(format!("{HEADER}{EVENT}{lines}{}", many.collect::<String>()));
-    let messages: Vec<String> = trace.messages().collect();
-    assert!(messages[0].contains("hrtimer_leap") && messages[0].contains("may mean"));
-    assert!(messages[1].contains("timer_leap") && messages[1].ends_with("(and 2 more lines)"));
-    assert_eq!(messages.len(), 17, "after 16 names, the rest is one message");
-}
-
-#[test]
 fn causes_are_reported_with_their_lines() {
     let cut = " a-1 [000] d.h1.  1.000002: hrtimer_expire_entry: hrtimer=1 now=30285";
     let dropped = |events| Cause::EventsDropped { events };

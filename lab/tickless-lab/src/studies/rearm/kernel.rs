@@ -33,7 +33,7 @@ pub(super) fn writes(plan: Plan, after: Duration) -> Result<(Cell, String), Box<
     if dropped > 0 {
         return Err(format!("the kernel dropped {dropped} of its events").into());
     }
-    let (writes, trips) = (trace.device_writes().count(), taken.warmed + taken.trips);
+    let (writes, trips) = (trace.device_writes(), taken.warmed + taken.trips);
     let id = format!("{row}.device_writes_per_round_trip");
     let how = format!(
         "{row}: this machine's kernel, Linux {}, with timerfds as guards: {writes} writes \

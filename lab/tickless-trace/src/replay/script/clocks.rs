@@ -9,8 +9,7 @@
 //! clocks are apart. A timer whose set-up was not recorded is assumed to be on CLOCK_MONOTONIC, or
 //! on CLOCK_REALTIME if its expiry is decades away from the current CLOCK_MONOTONIC.
 
-use super::timers::Timers;
-use crate::read::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, Trace};
+use crate::read::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, Record, Trace};
 use tickless_core::time::Ns;
 
 /// Twenty years. No timer is armed for longer than this, and no machine runs for longer, so an
@@ -27,35 +26,36 @@ pub(super) struct Clocks {
     jiffies: Option<JiffyClock>,
     /// For each clock, how far the trace's clock is ahead of it; `None` if unknown.
     ahead: [Option<i64>; ClockId::COUNT],
+    /// For each timer, the clock of its last set-up so far.
+    set_up: Vec<Option<ClockId>>,
 }
 
 impl Clocks {
-    /// Determines how far the clock that stamped the trace is ahead of each clock that timers use.
-    /// O(n) in the number of events.
-    pub(super) fn measure(trace: &Trace, timers: &Timers) -> Clocks {
-        let monotonic = trace.monotonic_ahead_ns.unwrap_or(0);
+    pub(super) fn new(trace: &Trace) -> Clocks {
         let jiffies = trace.jiffies.map(with_interrupt);
-        let mut clocks = Clocks { shift: shift(jiffies), jiffies, ahead: [None; ClockId::COUNT] };
-        clocks.ahead[ClockId::Monotonic as usize] = Some(monotonic);
-        let mut set_up = vec![None; timers.families.len()];
-        for (place, record) in trace.records.iter().enumerate() {
-            let Some(timer) = timers.of(place) else { continue };
-            match record.event {
-                Event::HrtimerSetup { clock, mode, .. } => {
-                    set_up[timer as usize] = Some(effective(clock, mode));
-                }
-                Event::HrtimerExpireEntry { now, .. } => {
-                    let clock = clocks.clock_of(set_up[timer as usize], now, record.time);
-                    if clock != ClockId::Monotonic {
-                        clocks.sample(clock, record.time, now);
-                    }
-                }
-                _ => {}
+        let mut ahead = [None; ClockId::COUNT];
+        ahead[ClockId::Monotonic as usize] = Some(trace.monotonic_ahead_ns.unwrap_or(0));
+        Clocks { shift: shift(jiffies), jiffies, ahead, set_up: Vec::new() }
+    }
+
+    /// Takes the next record of a timer, which perhaps measures how far the trace's clock is ahead
+    /// of the timer's.
+    pub(super) fn follow(&mut self, record: &Record, timer: u32) {
+        let timer = timer as usize;
+        match record.event {
+            Event::HrtimerSetup { clock, mode, .. } => {
+                self.set_up.resize(self.set_up.len().max(timer + 1), None);
+                self.set_up[timer] = Some(effective(clock, mode));
             }
+            Event::HrtimerExpireEntry { now, .. } => {
+                let set_up = self.set_up.get(timer).copied().flatten();
+                let clock = self.clock_of(set_up, now, record.time);
+                if clock != ClockId::Monotonic {
+                    self.sample(clock, record.time, now);
+                }
+            }
+            _ => {}
         }
-        // Without a measurement, take CLOCK_BOOTTIME for CLOCK_MONOTONIC, as before any suspend.
-        clocks.ahead[ClockId::Boottime as usize].get_or_insert(monotonic);
-        clocks
     }
 
     pub(super) fn replay_time(&self, trace_time: Ns) -> Ns {
@@ -72,7 +72,12 @@ impl Clocks {
     /// Converts a time on `clock` to the replay's clock; `None` if it is not known how far `clock`
     /// is from the trace's clock.
     pub(super) fn convert(&self, clock: ClockId, time: Ns) -> Option<Ns> {
-        let ahead = self.ahead[clock as usize]?;
+        // Without a measurement, take CLOCK_BOOTTIME for CLOCK_MONOTONIC, as before any suspend.
+        let of = |clock: ClockId| self.ahead[clock as usize];
+        let ahead = of(clock).or_else(|| match clock {
+            ClockId::Boottime => of(ClockId::Monotonic),
+            _ => None,
+        })?;
         if time == Ns::NEVER {
             return Some(Ns::NEVER);
         }

@@ -37,7 +37,7 @@ impl Writer {
         let is_of_scheduler = match record.event {
             // The scheduler also takes tasks from other CPUs before it switches.
             Event::SchedSwitch { .. } | Event::SchedMigrate { .. } => true,
-            Event::HrtimerStart { function, .. } => self.slice_function == Some(function),
+            Event::HrtimerStart { function, .. } => self.timers.slice_function == Some(function),
             Event::HrtimerCancel { .. } => {
                 let timer = self.timers.of(self.place as usize);
                 timer.is_some_and(|timer| self.script.slices[timer as usize])

@@ -19,54 +19,61 @@
 //! restart, unless the kernel prints `was_armed`. If such a cancel is wrongly taken for a part of a
 //! restart, the replay differs by at most one write to the event device.
 
-use super::timers::Timers;
 use crate::list::List;
-use crate::read::{Event, Record, Trace};
-use tickless_core::time::Ns;
+use crate::read::{Event, Record};
+use tickless_core::time::{CpuId, Ns};
 
 /// The longest time between the two records of a pair. The kernel holds its lock for longer only if
 /// the hypervisor does not run the virtual CPU.
 const APART_MAX: Ns = Ns::from_us(100);
 
-/// Returns, for each record, whether it is a cancel that is only part of a different operation.
-pub(super) fn find(trace: &Trace, timers: &Timers) -> List<bool> {
-    let mut paired = List::default();
-    let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
-    // For each timer, the place of its last record, on any CPU, if that is a cancel.
-    let mut cancels: Vec<Option<usize>> = vec![None; timers.families.len()];
-    let mut gaps = trace.gaps_in_order();
-    for (place, record) in trace.records.iter().enumerate() {
-        paired.push(false);
-        for gap in gaps(place) {
-            cpus[gap.cpu.index()] = Cpu::default();
-            cancels.fill(None);
-        }
-        let Some(cpu) = cpus.get_mut(record.cpu.index()) else { continue };
+#[derive(Default)]
+pub(super) struct Paired {
+    /// For each record, whether it is a cancel that is only part of a different operation.
+    pub(super) found: List<bool>,
+    cpus: Vec<Cpu>,
+    /// For each timer, its last record, on any CPU, if that is a cancel, and its place.
+    cancels: Vec<Option<(usize, Record)>>,
+}
+
+impl Paired {
+    pub(super) fn new(cpus: u16) -> Paired {
+        Paired { cpus: vec![Cpu::default(); cpus.into()], ..Paired::default() }
+    }
+
+    /// Forgets what came before a gap of a CPU.
+    pub(super) fn forget(&mut self, cpu: CpuId) {
+        self.cpus[cpu.index()] = Cpu::default();
+        self.cancels.fill(None);
+    }
+
+    /// Takes the next record, which is of this timer, or of none.
+    pub(super) fn follow(&mut self, record: &Record, timer: Option<u32>) {
+        let place = self.found.len();
+        self.found.push(false);
+        let Some(cpu) = self.cpus.get_mut(record.cpu.index()) else { return };
         let just_before = cpu.advance(record);
-        let Some(timer) = timers.of(place) else { continue };
-        let cancel = cancels[timer as usize].take();
-        let adjacent = cancel.filter(|cancel| {
-            let apart = || record.time.since(trace.records[*cancel].time);
-            just_before == Some(*cancel) && apart() <= APART_MAX
-        });
+        let Some(timer) = timer.map(|timer| timer as usize) else { return };
+        self.cancels.resize(self.cancels.len().max(timer + 1), None);
+        let cancel = self.cancels[timer].take();
+        let is_adjacent = |(place, cancel): &(usize, Record)| {
+            just_before == Some(*place) && record.time.since(cancel.time) <= APART_MAX
+        };
         let first = match record.event {
             Event::TimerStart { .. }
             | Event::HrtimerStart { was_armed: None, .. }
-            | Event::HrtimerExpireEntry { .. } => adjacent,
-            Event::TimerExpireEntry { .. } => {
-                cancel.filter(|cancel| trace.records[*cancel].cpu == record.cpu)
-            }
+            | Event::HrtimerExpireEntry { .. } => cancel.filter(is_adjacent),
+            Event::TimerExpireEntry { .. } => cancel.filter(|(_, it)| it.cpu == record.cpu),
             _ => None,
         };
-        if let Some(first) = first {
-            paired[first] = true;
+        if let Some((first, _)) = first {
+            self.found[first] = true;
         }
         if matches!(record.event, Event::TimerCancel { .. } | Event::HrtimerCancel { .. }) {
             cpu.cancels[cpu.level(record)] = Some(place);
-            cancels[timer as usize] = Some(place);
+            self.cancels[timer] = Some((place, *record));
         }
     }
-    paired
 }
 
 #[derive(Clone, Default)]

@@ -3,11 +3,10 @@
 use super::clocks::{Clocks, effective};
 use super::deferral::is_deferred;
 use super::interrupt::{Ends, Interrupt};
+use super::paired::Paired;
 use super::timers::Timers;
-use super::{Inference, ItemKind, LeftOut, Moment, NO_ITEM, Op, Script, Start, paired};
-use crate::list::List;
+use super::{Delivery, Inference, ItemKind, LeftOut, Moment, Op, Script, Start};
 use crate::read::{ClockId, Context, Event, EventKind, Family, Gap, NameId, Record, Trace};
-use crate::replay::policy::ReplayPolicy;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
@@ -15,13 +14,11 @@ pub(in crate::replay) struct Writer {
     pub(super) inference: Inference,
     pub(super) clocks: Clocks,
     left_out: LeftOut,
-    pub(super) slice_function: Option<NameId>,
     /// Whether the trace records when a device is programmed that an interrupt has left alone.
     pub(super) has_deferred: bool,
     ends: Ends,
     pub(super) timers: Timers,
-    /// For each record, whether it is a cancel that is only part of a different operation.
-    paired: List<bool>,
+    paired: Paired,
     pub(super) place: u32,
     pub(super) states: Vec<TimerState>,
     pub(super) cpus: Vec<Cpu>,
@@ -72,6 +69,9 @@ pub(super) struct Cpu {
     programmed: Option<Ns>,
     /// When the CPU's last gap ended.
     resumed: Option<Ns>,
+    /// Whether the last interrupt has expired nothing so far, and is over.
+    is_empty: bool,
+    is_over: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -84,28 +84,28 @@ struct Seen<'t> {
 impl Writer {
     /// Prepares the state of each timer and CPU: nothing is known of them yet.
     pub(super) fn new(trace: &Trace, inference: Inference, left_out: LeftOut) -> Writer {
-        let timers = Timers::number(trace);
-        let clocks = Clocks::measure(trace, &timers);
-        let state = |is_tick| TimerState { is_tick, ..TimerState::default() };
-        let slice_function = trace.names.find(ReplayPolicy::SLICE_FUNCTION);
-        let ticks = timers.calling(trace, &trace.names.tick_functions());
-        let mut script = Script::new(trace, &clocks, timers.families.clone());
-        if slice_function.is_some() {
-            script.slices = timers.calling(trace, &[slice_function]);
+        let (mut timers, mut clocks) = (Timers::new(&trace.names), Clocks::new(trace));
+        let (mut paired, mut has_deferred) = (Paired::new(trace.cpus), false);
+        let mut gaps = trace.gaps_in_order();
+        for (place, record) in trace.records.iter().enumerate() {
+            gaps(place).iter().for_each(|gap| paired.forget(gap.cpu));
+            let timer = timers.number(record);
+            timer.into_iter().for_each(|timer| clocks.follow(record, timer));
+            paired.follow(record, timer);
+            has_deferred |= is_deferred(&record.event);
         }
+        let state = |&is_tick: &bool| TimerState { is_tick, ..TimerState::default() };
         Writer {
             inference,
             left_out,
-            slice_function,
-            has_deferred: trace.count(EventKind::HrtimerRearm) > 0
-                && trace.records.iter().any(|record| is_deferred(&record.event)),
+            has_deferred,
             ends: Ends::of(trace),
             place: 0,
-            states: ticks.into_iter().map(state).collect(),
+            states: timers.ticks.iter().map(state).collect(),
             cpus: (0..trace.cpus).map(|_| Cpu::default()).collect(),
-            script,
+            script: Script::new(trace, &clocks, &timers),
             clocks,
-            paired: paired::find(trace, &timers),
+            paired,
             timers,
         }
     }
@@ -115,26 +115,29 @@ impl Writer {
         let mut gaps = trace.gaps_in_order();
         for (place, record) in trace.records.iter().enumerate() {
             self.place = place as u32;
-            self.paired.pass(place);
+            self.paired.found.pass(place);
             gaps(place).iter().for_each(|gap| self.forget(gap));
             if record.cpu.index() >= self.cpus.len() {
                 continue;
             }
             let at = self.clocks.replay_time(record.time);
+            self.follow_spurious(record);
             self.follow_deferral(record, at);
             match self.timers.of(place) {
-                Some(timer) if self.paired[place] => self.states[timer as usize].is_removed = true,
+                Some(timer) if self.paired.found[place] => {
+                    self.states[timer as usize].is_removed = true
+                }
                 Some(timer) => self.timer(Seen { record, timer, at }),
                 None => self.other(record, at),
             }
         }
-        self.place = self.paired.len() as u32;
-        gaps(self.paired.len()).iter().for_each(|gap| self.forget(gap));
+        self.place = trace.records.len() as u32;
+        gaps(trace.records.len()).iter().for_each(|gap| self.forget(gap));
         for cpu in 0..self.cpus.len() {
             self.leave(CpuId(cpu as u16));
             self.settle(CpuId(cpu as u16));
         }
-        self.script.finish(self.cpus.len());
+        self.script.finish();
         self.script
     }
 
@@ -159,6 +162,23 @@ impl Writer {
         let cpu = &mut self.cpus[gap.cpu.index()];
         (cpu.resumed, cpu.last_interrupt) = (Some(to), to);
         (cpu.deferral, cpu.programmed) = (None, None);
+    }
+
+    /// Counts the timer interrupts that expire no timer. The callbacks of soft timers, under
+    /// `PREEMPT_RT` of nearly all, run after the interrupt.
+    fn follow_spurious(&mut self, record: &Record) {
+        let Cpu { is_empty, is_over, .. } = &mut self.cpus[record.cpu.index()];
+        match record.event {
+            Event::LocalTimerEntry => (*is_empty, *is_over) = (true, false),
+            Event::LocalTimerExit => {
+                self.script.spurious += u64::from(*is_empty);
+                *is_over = true;
+            }
+            Event::HrtimerExpireEntry { .. } => {
+                self.script.spurious -= u64::from(std::mem::take(is_empty) && *is_over);
+            }
+            _ => {}
+        }
     }
 
     fn other(&mut self, record: &Record, at: Ns) {
@@ -418,7 +438,8 @@ impl Writer {
         // Without the timers that are left out, an interrupt that expired no others would not have
         // happened. The other operations of its CPU remain.
         if self.left_out == LeftOut::Nothing || ops.iter().any(expires) {
-            self.script.push(moment, cpu, ItemKind::Interrupt { now, due, next: NO_ITEM }, &ops);
+            self.script.push(moment, cpu, ItemKind::Interrupt { now }, &ops);
+            self.script.interrupts[cpu.index()].push(Delivery { at: moment.0, due });
         } else if !ops.is_empty() {
             self.script.push(moment, cpu, ItemKind::Operation, &ops);
         }
