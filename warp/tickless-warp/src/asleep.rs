@@ -42,6 +42,8 @@ pub(crate) enum Census {
 pub(crate) trait Look {
     /// Returns whether the activity is the number of wakeups, which rises before a thread runs.
     fn follows_wakeups(&self) -> bool;
+    /// Returns for how long threads have run while which a wakeup is perhaps not counted.
+    fn unseen_ns(&self) -> u64;
     /// Returns the activity of a thread; `None` if it cannot be read.
     fn activity(&self, thread: &mut Thread) -> Option<u64>;
     /// Returns the letter of a thread's state.
@@ -103,6 +105,12 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
     // Threads to be read after all those that can run without a report.
     let mut second = Vec::new();
     let may_be_signalled = tree.signals == Signals::UnderWay;
+    // Of a thread that has stopped, and runs alone, nothing is read.
+    let reads = tree.threads.values().any(|thread| !matches!(thread.state, State::Stopped(_)));
+    let unseen_ns = if reads { look.unseen_ns() } else { tree.unseen_ns };
+    if unseen_ns != tree.unseen_ns {
+        tree.threads.values_mut().for_each(|thread| thread.activity_asleep = None);
+    }
     for thread in tree.threads.values_mut() {
         match thread.state {
             State::New | State::Ending(_) | State::CreatingTimer => {
@@ -176,6 +184,10 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
             }
         }
     }
+    if reads && look.unseen_ns() != unseen_ns {
+        return Census::Awake(first);
+    }
+    tree.unseen_ns = unseen_ns;
     // The kernel counts a wakeup a little before it changes the thread's state. So while any thread
     // runs, the activity of a sleeping thread perhaps includes a wakeup that has yet to take
     // effect. Store the activities only now, because no thread runs.
@@ -236,6 +248,8 @@ mod tests {
         Finish(usize),
         /// A thread that runs ends.
         Exit(usize),
+        /// A thread outside of the tree wakes one, and nothing counts that.
+        WakeUnseen(usize),
     }
 
     /// Why a thread has stopped, or has sent a notice.
@@ -303,6 +317,7 @@ mod tests {
         follows_wakeups: bool,
         deadlines: RefCell<BTreeMap<usize, Ns>>,
         now: Cell<Ns>,
+        unseen_ns: Cell<u64>,
     }
 
     impl Kernel {
@@ -349,6 +364,10 @@ mod tests {
                     }
                     _ => {}
                 },
+                Step::WakeUnseen(at) if can_wake(threads[at].0) => {
+                    threads[at] = (woken(threads[at].0), threads[at].1 + 1 - counts);
+                    self.unseen_ns.set(self.unseen_ns.get() + 1);
+                }
                 Step::Finish(at) => match threads[at].0 {
                     doing @ (Doing::SleepsZero | Doing::Polls) => {
                         threads[at] = (IDLE, threads[at].1 + 1);
@@ -500,6 +519,11 @@ mod tests {
             self.follows_wakeups
         }
 
+        fn unseen_ns(&self) -> u64 {
+            self.run();
+            self.unseen_ns.get()
+        }
+
         fn activity(&self, thread: &mut Thread) -> Option<u64> {
             Some(self.read(thread).1)
         }
@@ -549,7 +573,8 @@ mod tests {
             2 => thread.clone().prop_map(Step::SleepZero),
             8 => (thread.clone(), stop).prop_map(|(at, stop)| Step::Stop(at, stop)),
             6 => thread.clone().prop_map(Step::Finish),
-            1 => thread.prop_map(Step::Exit),
+            1 => thread.clone().prop_map(Step::Exit),
+            2 => thread.prop_map(Step::WakeUnseen),
         ];
         proptest::collection::vec(step, 0..200)
     }
@@ -577,8 +602,8 @@ mod tests {
             let mut threads = [(IDLE, 0); THREADS];
             threads[THREADS - 1].0 = Doing::Absent;
             let (threads, steps) = (RefCell::new(threads), RefCell::new(steps));
-            let (deadlines, now) = (RefCell::default(), Cell::new(1));
-            let kernel = Kernel { threads, steps, follows_wakeups, deadlines, now };
+            let (deadlines, now, unseen_ns) = (RefCell::default(), Cell::new(1), Cell::new(1));
+            let kernel = Kernel { threads, steps, follows_wakeups, deadlines, now, unseen_ns };
             let mut tree = Tree::default();
             for tid in 0..THREADS as pid_t - 1 {
                 let mut thread = Thread::new(tid, 0);

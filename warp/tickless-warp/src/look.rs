@@ -4,6 +4,7 @@
 use crate::asleep::{Census, Look, Processes};
 use crate::ends::{EndedBy, ended_by};
 use crate::sys::descriptors::{self, FileId};
+use crate::sys::events::{CPU_OF_PROCESS_1, clock};
 use crate::sys::memory;
 use crate::sys::ptrace::Call;
 use crate::sys::thread_events::ThreadEvents;
@@ -31,6 +32,14 @@ pub(crate) struct Kernel<'a> {
 impl Look for Kernel<'_> {
     fn follows_wakeups(&self) -> bool {
         self.events.is_some()
+    }
+
+    /// Some kernels show nothing of what happens while a thread of process 1 runs, as the wakeups of
+    /// an interrupt. `docs/dev/warp.md` has what was seen.
+    fn unseen_ns(&self) -> u64 {
+        // As process 1, the tracer has seen at its start that its own wakeups are counted.
+        let events = self.events.filter(|_| std::process::id() != 1);
+        events.map_or(0, |_| clock(CPU_OF_PROCESS_1))
     }
 
     /// Returns how often a thread was woken, or without the eBPF program how often it has got a CPU
@@ -107,6 +116,7 @@ pub(crate) fn only_time_ends(inputs: Option<&Inputs>, thread: &mut Thread, call:
         libc::SYS_poll => (second, 0),
         libc::SYS_ppoll => (second, fourth),
         libc::SYS_select => (first, 0),
+        libc::SYS_pselect6 if sixth == 0 => (first, 0),
         // The argument points to the address of the mask.
         libc::SYS_pselect6 => {
             (first, memory::words(thread.tid, sixth).map_or(sixth, |[mask]| mask))

@@ -60,6 +60,8 @@ pub(crate) struct Tree {
     pub(crate) signals: Signals,
     /// The same of signals that the kernel sends by itself, for data or a message that arrives.
     pub(crate) signals_of_kernel: Signals,
+    /// For how long threads had run at the last census while which a wakeup is not counted.
+    pub(crate) unseen_ns: u64,
     /// Threads that stopped before the tracer got the stop of their parent that announces them.
     unannounced: HashSet<pid_t>,
 }

@@ -226,6 +226,10 @@ pub(crate) fn counter() -> u64 {
     }
 }
 
+/// The clock of the CPU time that all threads of process 1 have had: the complement of the process,
+/// and in the low bits how that is measured.
+pub(crate) const CPU_OF_PROCESS_1: libc::clockid_t = !1 << 3 | 2;
+
 /// Reads a clock of the kernel.
 pub(crate) fn clock(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
