@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures what `tickless warp` costs: sleeps, clock reads, work without time calls, 1,000 threads
-# asleep, redis-benchmark in turn with native runs, and the programs of a table in libfaketime, too.
-# Needs an idle machine, gcc, and Debian's faketime and redis; leaves out what is missing.
+# asleep, jumps of one thread, redis-benchmark in turn with native runs, and the programs of a table
+# in libfaketime, too. Needs an idle machine, gcc, and Debian's faketime and redis; leaves out what is
+# missing. With BEFORE=PROGRAM, the jumps are measured in turn with another build of `tickless`.
 . "$(dirname "$0")/lib.sh"
 
 cargo build --locked -q --release -p tickless-cli
@@ -52,7 +53,46 @@ int main(void) {
   while (wait(0) > 0);
 }
 C
-for program in sleeps clock threads; do
+cat >"$folder/waits.c" <<'C'
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int main(int words, char **word) {
+  int count = atoi(word[2]), fd = eventfd(0, 0), epoll = epoll_create1(0), value = 1;
+  struct epoll_event event = {.events = EPOLLIN};
+  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  for (int i = 0; i < count; i++) {
+    struct pollfd poll_fd = {fd, POLLIN, 0};
+    struct timespec second = {1, 0};
+    struct timeval time = {1, 0};
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(fd, &set);
+    if (!strcmp(word[1], "nanosleep")) nanosleep(&second, 0);
+    if (!strcmp(word[1], "futex")) syscall(SYS_futex, &value, FUTEX_WAIT, 1, &second, 0, 0);
+    if (!strcmp(word[1], "poll")) poll(&poll_fd, 1, 1000);
+    if (!strcmp(word[1], "epoll_wait")) epoll_wait(epoll, &event, 1, 1000);
+    if (!strcmp(word[1], "ppoll")) ppoll(&poll_fd, 1, &second, 0);
+    if (!strcmp(word[1], "select")) select(fd + 1, &set, 0, 0, &time);
+    // The loop of many programs makes another call, too.
+    if (words > 3) getppid();
+  }
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  fprintf(stderr, "switches %ld\n", used.ru_nvcsw);
+}
+C
+for program in sleeps clock threads waits; do
   gcc -O1 -o "$folder/$program" "$folder/$program.c" -lpthread
 done
 
@@ -88,6 +128,31 @@ per_jump() {
     awk '{ printf "%.0f\n", $1 / $2 * 1e6 }'
 }
 echo "1,000 threads asleep: $(median per_jump) us for each jump"
+
+# jump PROGRAM CPUS CALL...: prints the us of each jump, and the switches of the thread for each.
+jump() {
+  local program=$1 cpus=()
+  [ "$2" = all ] || cpus=(taskset -c "$2")
+  "${cpus[@]}" "$program" warp -- "$folder/waits" "$3" 20000 "${@:4}" 2>&1 |
+    sed -n 's/^switches \(.*\)/\1/p; s/.* passed, \([0-9.]*\) s used, \([0-9]*\) jumps$/\1 \2/p' |
+    awk 'NR == 1 { switches = $1 } NR == 2 { printf "%.2f %.1f\n", $1 / $2 * 1e6, switches / $2 }'
+}
+one_cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[,-].*//')
+echo "a jump of one thread, in us, and its switches${BEFORE:+, before and now}"
+for call in nanosleep futex poll epoll_wait ppoll select 'poll and_more' 'select and_more'; do
+  for cpus in "$one_cpu" all; do
+    for ((round = 0; round < rounds; round++)); do
+      for program in ${BEFORE:-} "${warp[0]}"; do
+        # shellcheck disable=SC2086  # two words
+        jump "$program" "$cpus" $call >>"$folder/jumps-${program//\//_}"
+      done
+    done
+    for program in ${BEFORE:-} "${warp[0]}"; do
+      sort -n "$folder/jumps-${program//\//_}" | sed -n "$((rounds / 2 + 1))p"
+      rm "$folder/jumps-${program//\//_}"
+    done | paste -s -d ' ' | sed "s/^/$call on ${cpus/#$one_cpu/one} CPU: /"
+  done
+done
 
 if command -v redis-server >/dev/null; then
   cat >"$folder/redis.sh" <<'SH'

@@ -141,6 +141,19 @@ check 'named pipes' 10800 $'x\ny' sh -c '(sleep 3600; echo x >"$0/pipe") & sleep
   cd "$0"; cat <pipe & sleep 7200; echo y >pipe; wait' "$folder"
 # shellcheck disable=SC2016  # the inner shell expands it
 prints 'standard input' 'waits for its standard input' sh -c 'sleep 0.3 | "$0" warp -- cat' "$warp"
+# shellcheck disable=SC2016  # the inner shell expands it
+check 'pipes between processes' 0 '' sh -c 'for i in $(seq 50); do
+  (echo x | cat | cat | cat) | timeout 3600 cat >/dev/null || exit 1
+done'
+# shellcheck disable=SC2016  # the inner shell expands it
+check 'a stopped process' 10 '' sh -c 'sleep 10 & sleep 2; kill -STOP $!; sleep 1
+  kill -CONT $!; wait $!'
+# shellcheck disable=SC2016  # the inner shell expands it
+prints 'exit statuses and signals' '^7 143 139$' sh -c '
+  for end in "exit 7" "kill -TERM \$\$" "kill -SEGV \$\$"; do
+    "$0" warp -q -- sh -c "$end"
+    printf "%s " $?
+  done | sed "s/ $//"' "$warp"
 check 'a pipeline' 30 a sh -c '(sleep 5; echo a; sleep 5) | (sleep 3; cat; sleep 20)'
 
 options=(--freeze)
@@ -156,6 +169,54 @@ time.sleep(1)
 print(round(time.monotonic() - start))'
 fi
 options=()
+prints 'a missing program' '/no/such/program: cannot be run' "$warp" warp -- /no/such/program
+prints 'a program that is traced already' 'traces this one' "$warp" warp -- "$warp" warp -- true
+prints 'a tracer inside' 'debuggers and strace without' "$warp" warp -- "$warp" warp -- true
+prints 'processes that are left' 'have been ended' "$warp" warp -- \
+  sh -c '(setsid sh -c "while :; do sleep 1; done" &) & sleep 2'
+# shellcheck disable=SC2016  # the inner shells expand it
+prints 'the tree of a tracer that is killed' '^ended$' sh -c '
+  "$0" warp -- sh -c "echo \$\$; sleep 1; exec cat /dev/zero >/dev/null" >"$1" &
+  until [ -s "$1" ]; do sleep 0.1; done
+  kill -KILL $!
+  while kill -0 "$(cat "$1")" 2>/dev/null; do sleep 0.1; done
+  echo ended' "$warp" "$folder/child"
+
+# explains MESSAGE WORDS...: a program that makes no progress gets a message after 10 s.
+explaining=()
+explains() (
+  folder=$(mktemp -d "$folder/XXXXXX") limit=25
+  prints "$1" "$1" "$warp" warp "${@:2}"
+)
+if chosen 'no progress'; then
+  names=()
+  explains 'stands still' --freeze -- sh -c 'sleep 5 & exec cat /dev/zero >/dev/null' &
+  explaining+=($!)
+  explains '--pace 60x shortens' -- sh -c 'while :; do :; done' &
+  explaining+=($!)
+  # shellcheck disable=SC2016  # the inner shell expands it
+  explains 'nothing in the program causes' -- sh -c 'kill -STOP $$' &
+  explaining+=($!)
+  if has gcc; then
+    cat >"$folder/progress.c" <<'C'
+#include <unistd.h>
+#include <x86intrin.h>
+int main(int words, char **word) {
+  unsigned long long begin = __rdtsc();
+  while (__rdtsc() - begin < 1ULL << 43) if (words > 1) sleep(1);
+}
+C
+    gcc -O1 -o "$folder/progress" "$folder/progress.c"
+    explains 'run it without --freeze' --freeze -- "$folder/progress" &
+    explaining+=($!)
+    # As fio waits for its next request.
+    explains 'it ends with --tsc' -- "$folder/progress" sleeps &
+    explaining+=($!)
+  fi
+  for process in "${explaining[@]}"; do wait "$process"; done
+  done_programs=$((done_programs + 1))
+  names=("${@:2}")
+fi
 # The rows of a report are in the order of the time that they cost.
 # shellcheck disable=SC2016  # the inner shell expands it
 prints 'a report' '^5 3 2 $' sh -c '"$0" warp -q --report --format csv -o "$1" -- \
@@ -303,6 +364,33 @@ def outside():
 inside(int(sys.argv[3]), sys.argv[4]) if sys.argv[1] == "inside" else outside()
 PY
   prints 'what comes from outside' 'all waited' python3 "$folder/outside.py" "$warp" "$folder"
+fi
+
+if has python3 && [ "$(nproc)" -gt 1 ]; then
+  cat >"$folder/turns.py" <<'PY'
+# The tracer keeps a thread that only waits on its own CPU. The second process, inside, never sees
+# that; the first one, outside, does.
+import os, select, subprocess, sys
+
+if sys.argv[1] == "inside":
+    print(os.getpid(), flush=True)
+    cpus, poll = os.sched_getaffinity(0), select.poll()
+    for _ in range(200):
+        for _ in range(200):
+            poll.poll(1000)
+        assert os.sched_getaffinity(0) == cpus
+    sys.exit()
+command = [sys.argv[1], "warp", "-q", "--", sys.executable, __file__, "inside"]
+program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+pid, seen = int(program.stdout.readline()), set()
+while program.poll() is None:
+    try:
+        seen.add(len(os.sched_getaffinity(pid)))
+    except ProcessLookupError:
+        pass
+print(program.returncode, min(seen), max(seen) > 1)
+PY
+  prints 'turns on one CPU' '^0 1 True$' python3 "$folder/turns.py" "$warp"
 fi
 
 if has gcc; then

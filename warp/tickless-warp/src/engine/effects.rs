@@ -25,6 +25,10 @@ impl Engine<'_> {
         if !matches!(then, Then::Nothing | Then::Listen) {
             self.last = tid;
         }
+        let goes_on = matches!(then, Then::Nothing | Then::Return(Before::Skipped(_), _));
+        if !goes_on && self.turns.as_ref().is_some_and(|turns| turns.tid == tid) {
+            self.end_turns();
+        }
         match then {
             Then::Nothing => {}
             Then::Resume(signal) => ptrace::resume(tid, signal),
@@ -33,7 +37,7 @@ impl Engine<'_> {
             Then::Wait(wait) => wait_in_kernel(tid, &wait),
             Then::MakeCall(Before::Stop(_)) => ptrace::resume(tid, 0),
             Then::MakeCall(Before::Skipped(mut registers)) => {
-                self.tries_in = PAUSE;
+                self.stops_in = PAUSE;
                 ptrace::repeat_call(&mut registers);
                 ptrace::set_registers(tid, &registers);
                 ptrace::resume(tid, 0);
@@ -41,10 +45,7 @@ impl Engine<'_> {
             Then::MakeCall(Before::Notice(notice)) => {
                 self.answer_notice(&notice, None);
             }
-            Then::Return(Before::Stop(registers), result) => {
-                skip_call(tid, registers, result);
-                ptrace::resume(tid, 0);
-            }
+            Then::Return(Before::Stop(registers), result) => self.answer(tid, registers, result),
             Then::Return(Before::Skipped(registers), result) => {
                 skip_call(tid, registers, result);
                 self.resume_to_next_call(tid);

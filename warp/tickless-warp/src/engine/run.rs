@@ -19,6 +19,7 @@ use crate::sys::launch::{Filters, launch};
 use crate::sys::notices::Listener;
 use crate::sys::ptrace::{self, Call};
 use crate::sys::thread_events::ThreadEvents;
+use crate::sys::turns::Turns;
 use crate::thread::{InCall, Last, Signals, State};
 use crate::tree::Tree;
 use libc::pid_t;
@@ -94,6 +95,8 @@ pub fn run(
         has_begun: false,
         last: launched.pid,
         tries_in: 0,
+        stops_in: 0,
+        turns: None,
         timers: HashMap::new(),
         timers_by_fd: HashMap::new(),
         descriptors_made: 0,
@@ -290,12 +293,23 @@ impl Engine<'_> {
     /// such a wait as well, but not if others have lately been awake, or it has made other calls.
     /// The kernel asks no filter of seccomp about that call, so only if there are no others.
     pub(crate) fn resume_to_next_call(&mut self, tid: pid_t) {
-        if self.tries_in > 0 || self.has_filters {
+        if self.tries_in > 0 || self.stops_in > 0 || self.has_filters {
             self.tries_in = self.tries_in.saturating_sub(1);
+            self.stops_in = self.stops_in.saturating_sub(1);
+            self.end_turns();
             ptrace::resume(tid, 0);
         } else {
+            if self.turns.as_ref().is_none_or(|turns| turns.tid != tid) {
+                self.end_turns();
+                self.turns = Turns::of(tid);
+            }
+            self.turns.iter_mut().for_each(Turns::follow);
             ptrace::resume_to_next_call(tid);
         }
+    }
+
+    pub(crate) fn end_turns(&mut self) {
+        self.turns.take().into_iter().for_each(Turns::end);
     }
 
     /// Decides whether all threads but one, which has stopped, wait.
@@ -337,10 +351,11 @@ impl Engine<'_> {
         let next = self.deadlines.next();
         let may_wait = next.is_some() || self.hides_waits();
         let looks = may_wait && self.clock.jumps_when_idle();
-        if looks && rounds.quiet < SPINS && rounds.busy <= BUSY {
+        if (looks || self.turns.is_some()) && rounds.quiet < SPINS && rounds.busy <= BUSY {
             std::thread::yield_now();
             return;
         }
+        self.end_turns();
         // The longer the program was busy, the less it matters to notice early that it is idle.
         let first = FIRST_LOOK * (rounds.busy / BUSY).clamp(1, 50);
         let look = first.saturating_mul(1 << (rounds.quiet - SPINS.min(rounds.quiet)).min(16));

@@ -11,6 +11,7 @@ use crate::sys::descriptors::FileId;
 use crate::sys::events::Handling;
 use crate::sys::notices::Listener;
 use crate::sys::thread_events::ThreadEvents;
+use crate::sys::turns::Turns;
 use crate::tree::Tree;
 use libc::pid_t;
 use std::collections::{HashMap, HashSet};
@@ -55,6 +56,11 @@ pub(crate) struct Engine<'a> {
     pub(crate) last: pid_t,
     /// How many waits of threads that run alone to let pass before the clock is tried to move.
     pub(crate) tries_in: u32,
+    /// For how many such waits not to stop the thread at its next call.
+    pub(crate) stops_in: u32,
+    /// The thread that takes turns with the tracer. It makes no call meanwhile, which could show it
+    /// on which CPUs it may run.
+    pub(crate) turns: Option<Turns>,
     pub(crate) timers: HashMap<TimerId, Timer>,
     /// The timer that a process's descriptor was when the process last made a call on it.
     pub(crate) timers_by_fd: HashMap<(pid_t, u64), TimerId>,

@@ -44,6 +44,7 @@ impl Engine<'_> {
         // Its parent gets a signal.
         self.tree.signals = Signals::UnderWay;
         self.deadlines.cancel(Due::Wait(tid));
+        self.turns.take_if(|turns| turns.tid == tid);
         if self.tree.remove(tid).is_some_and(|thread| thread.process == tid) {
             self.forget_timers(tid, None);
         }
@@ -135,6 +136,7 @@ impl Engine<'_> {
         self.tree.processes.remove(&tid);
         self.tree.add(tid);
         self.has_begun = true;
+        self.turns.take_if(|turns| turns.tid == tid);
         if self.prepare(tid) {
             self.on(tid, Change::GoesOn);
         }

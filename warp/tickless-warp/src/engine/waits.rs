@@ -82,8 +82,8 @@ impl Engine<'_> {
                     && !call.takes_no_time()
                     && self.jump_alone(tid, &call_of(&registers), deadline) =>
             {
-                write_remaining_always(tid, call.remaining, 0);
-                clear_sets(tid, &registers);
+                clear(tid, call.remaining, &registers);
+                let at = if let Before::Stop(of) = at { Before::Skipped(of) } else { at };
                 Change::IsAnswered(Then::Return(at, call.timed_out))
             }
             (Some(deadline), Before::Notice(notice)) if !self.holds(&call) => {
@@ -109,8 +109,7 @@ impl Engine<'_> {
         let is_interrupted = is_interrupted(result);
         if end == Ending::Timeout && is_interrupted {
             result = wait.call.timed_out;
-            write_remaining_always(tid, wait.call.remaining, 0);
-            clear_sets(tid, &wait.registers);
+            clear(tid, wait.call.remaining, &wait.registers);
         } else if is_interrupted {
             result = match result {
                 // The kernel would repeat this as restart_syscall(2), which is not trapped.
@@ -132,7 +131,9 @@ impl Engine<'_> {
                 result = FAULT;
             }
         } else {
-            write_remaining_always(tid, wait.call.remaining, left);
+            if !matches!(wait.call.remaining, Remaining::Interrupted(_)) {
+                write_remaining(tid, wait.call.remaining, left);
+            }
             self.complete_taken_signal(tid, &wait.registers, result);
         }
         registers.rax = result.cast_unsigned();
@@ -172,25 +173,23 @@ pub(super) fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) -> boo
     remaining_words(remaining, left).is_none_or(|(at, words)| memory::write_words(tid, at, &words))
 }
 
-/// Stores the time that is left, for calls that store it however they end.
-fn write_remaining_always(tid: pid_t, remaining: Remaining, left: Ns) {
-    if !matches!(remaining, Remaining::Interrupted(_)) {
-        write_remaining(tid, remaining, left);
-    }
-}
-
-/// Clears the sets of descriptors that select(2) was given, as a timeout does. Like the kernel,
-/// clears no more of a set than the process's table of descriptors has room for.
-fn clear_sets(tid: pid_t, registers: &Registers) {
+/// Stores what a timeout leaves: no time, and empty sets of descriptors of select(2). Like the
+/// kernel, clears no more of a set than the process's table of descriptors has room for.
+fn clear(tid: pid_t, remaining: Remaining, registers: &Registers) {
     let [count, read, write, except, ..] = arguments(registers);
     let number = registers.orig_rax.cast_signed();
-    if !matches!(number, libc::SYS_select | libc::SYS_pselect6) {
-        return;
+    let mut places = Vec::new();
+    if matches!(number, libc::SYS_select | libc::SYS_pselect6) {
+        // The smallest table has room for as many descriptors as one word.
+        let count = if count > 64 { count.min(descriptors::table_size(tid)) } else { count };
+        let words = count.div_ceil(64) as usize;
+        let sets = [read, write, except].into_iter().filter(|set| *set != 0);
+        places.extend(sets.map(|set| (set, words)));
     }
-    // The smallest table has room for as many descriptors as one word.
-    let count = if count > 64 { count.min(descriptors::table_size(tid)) } else { count };
-    let words = count.div_ceil(64) as usize;
-    for set in [read, write, except].into_iter().filter(|set| *set != 0) {
-        memory::write_words(tid, set, &vec![0; words]);
+    if let Remaining::Timespec(at) | Remaining::Timeval(at) = remaining {
+        places.push((at, 2));
+    }
+    if !places.is_empty() {
+        memory::clear(tid, &places);
     }
 }

@@ -34,3 +34,15 @@ pub(crate) fn write_words(tid: pid_t, address: u64, words: &[u64]) -> bool {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     write(tid, address, &bytes)
 }
+
+/// Fills places of a thread's memory with zeros, each an address and a number of words, up to one
+/// that the thread cannot write.
+pub(crate) fn clear(tid: pid_t, places: &[(u64, usize)]) {
+    let range = |iov_base: *mut c_void, words| libc::iovec { iov_base, iov_len: 8 * words };
+    let remote = places.iter().map(|&(at, words)| range(at as *mut c_void, words));
+    let remote: Vec<libc::iovec> = remote.collect();
+    let zeros = vec![0_u64; places.iter().map(|(_, words)| words).sum()];
+    let local = range(zeros.as_ptr().cast_mut().cast(), zeros.len());
+    // SAFETY: as in `write`.
+    unsafe { libc::process_vm_writev(tid, &local, 1, remote.as_ptr(), remote.len() as u64, 0) };
+}

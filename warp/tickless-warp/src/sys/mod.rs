@@ -8,3 +8,4 @@ pub(crate) mod memory;
 pub(crate) mod notices;
 pub(crate) mod ptrace;
 pub(crate) mod thread_events;
+pub(crate) mod turns;

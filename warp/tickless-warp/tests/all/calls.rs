@@ -4,6 +4,7 @@ use crate::harness::{
     Place, block, in_child, inside, inside_each, now, now_by_call, spec, takes, wait_alone,
 };
 use libc::{c_int, c_long, timespec};
+use rustix::thread::sched_getaffinity;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -322,7 +323,10 @@ fn a_wait_that_is_jumped_over_takes_one_switch_and_leaves_the_next_call_alone() 
             (0..1_000).for_each(|_| assert_eq!(poll(1_000), 0));
             let took = switches() - before;
             assert!(took < 1_500, "{took} switches for 1,000 waits");
+            // The tracer keeps the thread on one CPU meanwhile, which no call of the thread shows.
+            let cpus = sched_getaffinity(None).unwrap();
             wait_alone();
+            assert_eq!(sched_getaffinity(None).unwrap(), cpus);
             in_child(wait_alone);
             // Calls of 32-bit programs have numbers of their own, of which this one is waitpid's.
             let answer: c_int;

@@ -60,10 +60,6 @@ pub(crate) fn run(words: &[&str]) -> Done {
     Done { status, out, err }
 }
 
-pub(crate) fn shell(script: &str) -> Done {
-    warp(&["sh", "-c", script])
-}
-
 /// Where a test runs in virtual time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {

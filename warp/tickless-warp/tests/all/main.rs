@@ -15,5 +15,4 @@ mod inputs;
 mod native;
 mod signals;
 mod timers;
-mod trees;
 mod work;

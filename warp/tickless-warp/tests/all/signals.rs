@@ -135,12 +135,3 @@ fn a_signal_of_the_kernel_shortens_a_sleep() {
         });
     });
 }
-
-#[test]
-fn a_stopped_process_sleeps_on() {
-    let done = crate::harness::shell(
-        "sleep 10 & child=$!; sleep 2; kill -STOP $child; sleep 1; kill -CONT $child; wait $child",
-    );
-    assert!(done.status.success(), "{}", done.err);
-    assert!((10.0..11.0).contains(&done.passed()), "{}", done.err);
-}

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Sets an alarm that would end the process, makes `calls` calls, and computes for a while. The
@@ -161,5 +162,54 @@ fn what_a_terminal_has_yet_to_show_holds_the_clock() {
         });
         pass(&master, 0);
         echo.join().unwrap();
+    });
+}
+
+#[test]
+fn threads_wake_in_the_order_of_their_deadlines() {
+    inside(|| {
+        let order = Mutex::new(Vec::new());
+        takes("the last thread", 100.0, || {
+            std::thread::scope(|scope| {
+                for seconds in (1..=100).rev() {
+                    let order = &order;
+                    scope.spawn(move || {
+                        std::thread::sleep(Duration::from_secs(seconds));
+                        order.lock().unwrap().push(seconds);
+                    });
+                }
+            });
+        });
+        let wanted: Vec<u64> = (1..=100).collect();
+        assert_eq!(*order.lock().unwrap(), wanted);
+    });
+}
+
+/// A thread computes, and passes its result on through threads that wait in calls which name no
+/// time. The clock must not jump to the timeout of the last one.
+#[test]
+fn work_is_done_before_a_timeout() {
+    inside(|| {
+        let start = Instant::now();
+        // Of more than a few threads, an eBPF program counts the wakeups, as root.
+        for threads in [4, 40] {
+            let (send, mut receive) = std::sync::mpsc::channel::<u64>();
+            for _ in 0..threads {
+                let (next, after) = std::sync::mpsc::channel();
+                std::thread::spawn(move || {
+                    for value in receive {
+                        let sum: u64 = (0..2_000).map(|n| std::hint::black_box(n ^ value)).sum();
+                        next.send(sum % 1_000).unwrap();
+                    }
+                });
+                receive = after;
+            }
+            for _ in 0..200 {
+                std::thread::sleep(Duration::from_millis(1));
+                send.send(1).unwrap();
+                receive.recv_timeout(Duration::from_secs(5)).unwrap();
+            }
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     });
 }
