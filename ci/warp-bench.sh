@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures what `tickless warp` costs: sleeps, clock reads, work without time calls, 1,000 threads
 # asleep, jumps of one thread, redis-benchmark in turn with native runs, and the programs of a table
-# in libfaketime, too. Needs an idle machine, gcc, and Debian's faketime and redis; leaves out what is
-# missing. With BEFORE=PROGRAM, the jumps are measured in turn with another build of `tickless`.
+# in libfaketime, too. Needs an idle machine, gcc, and Debian's faketime and redis; leaves out what
+# is missing. With BEFORE=PROGRAM, the jumps are measured in turn with another build of `tickless`.
 . "$(dirname "$0")/lib.sh"
 
 cargo build --locked -q --release -p tickless-cli

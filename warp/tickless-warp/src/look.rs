@@ -34,8 +34,8 @@ impl Look for Kernel<'_> {
         self.events.is_some()
     }
 
-    /// Some kernels show nothing of what happens while a thread of process 1 runs, as the wakeups of
-    /// an interrupt. `docs/dev/warp.md` has what was seen.
+    /// Some kernels show no event while a thread of process 1 runs, not even that of an interrupt.
+    /// `docs/dev/warp.md` has what was seen.
     fn unseen_ns(&self) -> u64 {
         // As process 1, the tracer has seen at its start that its own wakeups are counted.
         let events = self.events.filter(|_| std::process::id() != 1);
