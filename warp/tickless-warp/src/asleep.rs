@@ -165,24 +165,8 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
             return held;
         }
     }
-    for &(tid, before, in_call) in &changed {
-        let Some(thread) = tree.threads.get_mut(&tid) else { continue };
-        // A wakeup that was counted before the first reading has perhaps taken effect after it. The
-        // thread then sleeps in another call, in which it perhaps awaits the kernel.
-        let is_asleep = sleep(look, thread) == Some(in_call);
-        // If a thread's activity cannot be read, only its state is compared.
-        if !is_asleep || (before.is_some() && look.activity(thread) != before) {
-            return Census::Awake(tid);
-        }
-    }
-    // The threads in `changed` have run, and have perhaps woken others: read these again.
-    if !changed.is_empty() {
-        for thread in tree.threads.values_mut() {
-            let slept = thread.activity_asleep.is_some() && matches!(thread.state, State::Free(_));
-            if slept && !has_slept_on(look, thread) {
-                return Census::Awake(thread.tid);
-            }
-        }
+    if let Some(tid) = runs_again(tree, look, &changed) {
+        return Census::Awake(tid);
     }
     if reads && look.unseen_ns() != unseen_ns {
         return Census::Awake(first);
@@ -200,6 +184,33 @@ pub(crate) fn census(tree: &mut Tree, look: &impl Look, first: pid_t) -> Census 
         }
     }
     Census::Asleep
+}
+
+/// Returns a thread that has run since it was found asleep. Those in `changed` have run since the
+/// last census; each has its activity and its call.
+fn runs_again(
+    tree: &mut Tree,
+    look: &impl Look,
+    changed: &[(pid_t, Option<u64>, InCall)],
+) -> Option<pid_t> {
+    for &(tid, before, in_call) in changed {
+        let Some(thread) = tree.threads.get_mut(&tid) else { continue };
+        // A wakeup that was counted before the first reading has perhaps taken effect after it. The
+        // thread then sleeps in another call, in which it perhaps awaits the kernel.
+        let is_asleep = sleep(look, thread) == Some(in_call);
+        // If a thread's activity cannot be read, only its state is compared.
+        if !is_asleep || (before.is_some() && look.activity(thread) != before) {
+            return Some(tid);
+        }
+    }
+    if changed.is_empty() {
+        return None;
+    }
+    // These threads have perhaps woken others: read those again.
+    let slept =
+        |of: &&mut Thread| of.activity_asleep.is_some() && matches!(of.state, State::Free(_));
+    let mut others = tree.threads.values_mut().filter(slept);
+    others.find_map(|thread| (!has_slept_on(look, thread)).then_some(thread.tid))
 }
 
 /// Returns the call in which a thread waits for an event, or has ended; `None` if it does neither.
