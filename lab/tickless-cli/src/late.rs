@@ -99,10 +99,7 @@ impl LateArgs {
         recording.start()?;
         let end = waiting.pass(self.duration);
         recording.stop()?;
-        let mut text = Vec::new();
-        // Write the trace as text and parse the text, which has the number of lost events.
-        recording.write("tickless late --watch", &mut text)?;
-        Ok((Trace::parse("this machine", text.as_slice())?, end == End::Signal))
+        Ok((recording.trace("this machine", "tickless late --watch")?, end == End::Signal))
     }
 }
 

@@ -4,13 +4,11 @@
 use crate::command::{Failure, complain};
 use crate::record::{self, Output};
 use serde::Serialize;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::latency::{Break, Sample};
-use tickless_trace::Trace;
 use tickless_trace::late::{
     CauseShare, EVENTS, Hop, SeenWakeup, Selection, explain, explain_wakeup,
 };
@@ -69,10 +67,8 @@ impl Breaking {
         let Some(Sample { thread, deadline, now }) = sample else {
             return Ok(None);
         };
-        let mut text = Vec::new();
-        recording.write("tickless latency --break", &mut text)?;
-        drop(recording);
-        output.replace(|out| out.write_all(&text).map_err(RecordError::Output))?;
+        const RECORDED: &str = "tickless latency --break";
+        output.replace(|out| recording.write(RECORDED, out).map(drop))?;
         let file = path.display().to_string();
         let late_ns = (now - deadline).as_nanos() as u64;
         let broken = Broken {
@@ -84,7 +80,7 @@ impl Breaking {
             hops: None,
             causes: Vec::new(),
         };
-        let trace = match Trace::parse(&file, Cursor::new(text)) {
+        let trace = match recording.trace(&file, RECORDED) {
             Ok(trace) => trace,
             Err(error) => {
                 complain(error);

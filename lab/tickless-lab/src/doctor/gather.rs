@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 use tickless_trace::cgroup::{self, Cgroup, Counters, Limit};
-use tickless_trace::read::{Event, Record, Trace};
+use tickless_trace::read::{Event, Record};
 use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
 #[derive(Clone, Debug)]
@@ -153,9 +153,8 @@ fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
 }
 
 fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
-    let text = recording.stop().and_then(|()| recording.text("tickless doctor"));
-    let text = text.map_err(|error| error.to_string())?;
-    let trace = Trace::parse("what was recorded", text).map_err(|error| error.to_string())?;
+    let trace = || recording.trace("what was recorded", "tickless doctor");
+    let trace = recording.stop().and_then(|()| trace()).map_err(|error| error.to_string())?;
     let woken = |record: &Record| match record.event {
         Event::SchedWakeup { pid, .. } => Some(pid),
         _ => None,

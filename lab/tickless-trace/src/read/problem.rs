@@ -231,7 +231,7 @@ impl Problems {
         noted.for_each(|problem| (problem.count, problem.line) = (count, line));
     }
 
-    pub(super) fn note(&mut self, line: u32, cause: Cause) {
+    pub(crate) fn note(&mut self, line: u32, cause: Cause) {
         match self.0.iter_mut().find(|problem| problem.cause == cause) {
             Some(known) => known.count += 1,
             None => self.0.push(Problem { cause, line, count: 1 }),

@@ -45,6 +45,8 @@ pub enum RecordError {
     Setting { file: String, value: String, error: io::Error },
     #[error("what was recorded cannot be read ({0}). Record again")]
     Read(io::Error),
+    #[error(transparent)]
+    Unusable(#[from] crate::read::TraceError),
     #[error("the recording cannot be written ({0}). Write it to another place")]
     Output(io::Error),
 }

@@ -1,11 +1,11 @@
-//! Sets up what the kernel records (events, clock, buffers), and writes the recording as text.
+//! Sets up what the kernel records (events, clock, buffers), and hands the recording over.
 
 use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
 use super::watcher::Watcher;
 use super::{dat, kernel};
 use crate::cgroup::Watch;
-use crate::read::{IDLE_NOT_RECORDED, LIMITS_KNOWN, Steal, running};
+use crate::read::{Cause, Context, IDLE_NOT_RECORDED, LIMITS_KNOWN, Record, Steal, Trace, running};
 use crate::record::error::RecordError;
 use crate::record::statistics::Statistics;
 use crate::record::tracefs::Tracefs;
@@ -57,7 +57,7 @@ pub struct Recording {
     pub notes: Vec<String>,
     idle_before: IdleStops,
     steal_before: Steal,
-    /// The groups with a CPU limit, of which [`Recording::write`] lists those that were throttled.
+    /// The groups with a CPU limit, of which the recording lists those that were throttled.
     /// `None` if there are none here, or the caller writes what it needs of them.
     pub limited: Option<Watch>,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
@@ -137,13 +137,14 @@ impl Recording {
         Ok(move || drop((&file).write_all(b"0")))
     }
 
-    /// Returns the CPUs whose buffers were full, so that their last events were not recorded, with
-    /// the number of these events.
-    fn dropped_at_end(&self) -> Vec<(u32, u64)> {
+    /// Returns a line for each CPU whose buffer was full: with the option `overwrite` off, the
+    /// kernel drops the last events and prints nothing.
+    fn dropped_at_end(&self) -> String {
         let folder = |cpu: u32| self.instance.path.join(format!("per_cpu/cpu{cpu}"));
         let cpus = (0..).take_while(|&cpu| folder(cpu).exists());
         let dropped = cpus.map(|cpu| (cpu, Statistics::dropped_at_end(&folder(cpu))));
-        dropped.filter(|(_, dropped)| *dropped > 0).collect()
+        let line = |(cpu, count)| format!("CPU:{cpu} [{count} EVENTS DROPPED]\n");
+        dropped.filter(|(_, dropped)| *dropped > 0).map(line).collect()
     }
 
     pub fn statistics(&self) -> Statistics {
@@ -151,22 +152,42 @@ impl Recording {
     }
 
     /// Returns the trace as text. Its first lines are comments: `recorded`, which describes what
-    /// was recorded, the kernel's release and the clock.
-    pub fn text(&self, recorded: &str) -> Result<impl BufRead + use<>, RecordError> {
+    /// was recorded, the kernel's release and the clock. Its last lines are which events were
+    /// dropped, which threads belong to which process, which groups were throttled, and the steal.
+    fn text(&self, recorded: &str) -> Result<impl BufRead + use<>, RecordError> {
         let hz = kernel::hz().map(|hz| format!(" HZ={hz}")).unwrap_or_default();
         let release = kernel::release();
         let recorded = recorded.replace(char::is_control, " ");
         let head = format!("# recorded: {recorded}\n# kernel {release}{hz} clock=mono\n");
         let trace = File::open(self.instance.path.join("trace")).map_err(RecordError::Read)?;
-        Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
+        let mut end = self.dropped_at_end() + &running();
+        if let Some(limited) = &self.limited {
+            limited.throttled().iter().for_each(|group| end += &format!("{group}\n"));
+            end += &format!("{LIMITS_KNOWN}\n");
+        }
+        end.extend(Steal::now().line_since(&self.steal_before).map(|line| line + "\n"));
+        let events = BufReader::with_capacity(1 << 16, trace);
+        Ok(io::Read::chain(io::Read::chain(io::Cursor::new(head), events), io::Cursor::new(end)))
     }
 
-    /// Writes the trace, and after it which threads belong to which process. Returns the CPUs on
-    /// which the kernel recorded nothing of the idle thread, and lists them in the trace, too. The
-    /// list is empty if events were dropped, since these are perhaps of the idle threads.
+    /// Reads the trace from the kernel's buffers, which stay as they are. `name` is for messages.
+    pub fn trace(&self, name: &str, recorded: &str) -> Result<Trace, RecordError> {
+        let after = IdleStops::now();
+        let mut trace = Trace::parse(name, self.text(recorded)?)?;
+        let mut events = IdleEvents::new();
+        let is_idle = |it: &&Record| it.pid == 0 && it.context == Context::Task;
+        for record in trace.records.iter().filter(is_idle) {
+            *events.entry(record.cpu.0).or_default() += 1;
+        }
+        let unseen = self.unseen(&after, &events).into_iter();
+        unseen.for_each(|cpu| trace.problems.note(0, Cause::IdleNotRecorded { cpu }));
+        Ok(trace)
+    }
+
+    /// Writes the trace as text. Returns the CPUs on which the kernel recorded nothing of the idle
+    /// thread, and lists them in the trace, too.
     pub fn write(&self, recorded: &str, out: &mut dyn Write) -> Result<Vec<CpuId>, RecordError> {
-        let (after, steal) = (IdleStops::now(), Steal::now().line_since(&self.steal_before));
-        let throttled = self.limited.as_ref().map(Watch::throttled);
+        let after = IdleStops::now();
         let mut text = self.text(recorded)?;
         let (mut line, mut events) = (Vec::new(), IdleEvents::new());
         loop {
@@ -180,26 +201,20 @@ impl Recording {
             }
             out.write_all(&line).map_err(RecordError::Output)?;
         }
-        let unseen = match self.statistics().dropped {
-            0 => after.unseen(&self.idle_before, &events),
-            _ => Vec::new(),
-        };
-        // With the option `overwrite` off, the kernel drops the last events and prints nothing.
-        for (cpu, dropped) in self.dropped_at_end() {
-            let line = writeln!(out, "CPU:{cpu} [{dropped} EVENTS DROPPED]");
-            line.map_err(RecordError::Output)?;
-        }
+        let unseen = self.unseen(&after, &events);
         for CpuId(cpu) in &unseen {
             writeln!(out, "{IDLE_NOT_RECORDED}{cpu}").map_err(RecordError::Output)?;
         }
-        let mut lines = running();
-        if let Some(throttled) = throttled {
-            throttled.iter().for_each(|group| lines += &format!("{group}\n"));
-            lines += &format!("{LIMITS_KNOWN}\n");
-        }
-        lines.extend(steal.map(|line| line + "\n"));
-        out.write_all(lines.as_bytes()).map_err(RecordError::Output)?;
         Ok(unseen)
+    }
+
+    /// Returns the CPUs with too few events of the idle thread; none if events were dropped, since
+    /// these are perhaps of the idle threads.
+    fn unseen(&self, after: &IdleStops, events: &IdleEvents) -> Vec<CpuId> {
+        match self.statistics().dropped {
+            0 => after.unseen(&self.idle_before, events),
+            _ => Vec::new(),
+        }
     }
 
     /// Writes the trace as a `trace.dat` for trace-cmd and KernelShark, in place of what `file`

@@ -11,7 +11,6 @@ use crate::studies::cell::Cell;
 use std::error::Error;
 use std::fs;
 use std::time::Duration;
-use tickless_trace::read::Trace;
 use tickless_trace::record::{Options, Recording, Tracefs};
 
 /// More round trips than these could fill the kernel's buffers.
@@ -28,7 +27,7 @@ pub(super) fn writes(plan: Plan, after: Duration) -> Result<(Cell, String), Box<
     recording.start()?;
     let taken = plan.play()?;
     recording.stop()?;
-    let trace = Trace::parse("what was recorded", recording.text("tickless study rearm")?)?;
+    let trace = recording.trace("what was recorded", "tickless study rearm")?;
     let dropped = recording.statistics().dropped;
     if dropped > 0 {
         return Err(format!("the kernel dropped {dropped} of its events").into());
