@@ -15,10 +15,11 @@
 
 use crate::cost::{self, Costs, Kind};
 use crate::ps::Ps;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
@@ -240,73 +241,61 @@ impl Reader<'_> {
         for (name, value) in table {
             let at = name.span().start;
             let key = format!("{prefix}.{}", name.get_ref());
-            let DeValue::Table(inner) = value.get_ref() else {
-                let known = cost::kind(&key).is_some();
-                let fault = if known { SpecFault::Shape } else { SpecFault::Unknown };
-                return Err(self.error(at, &key, fault));
-            };
-            match cost::kind(&key) {
-                Some(kind) => {
-                    let parameter = self.parameter(at, &key, inner)?;
-                    if let Some(must) = kind.rejects(parameter.value) {
-                        return Err(self.error(at, &key, SpecFault::Range(must)));
+            let error = |fault| self.error(at, &key, fault);
+            match (cost::kind(&key), value.get_ref()) {
+                (Some(kind), _) => {
+                    let stated = Stated::read(value).map_err(error)?;
+                    if let Some(must) = kind.rejects(stated.value) {
+                        return Err(error(SpecFault::Range(must)));
                     }
-                    into.insert(key, parameter);
+                    into.insert(key, stated);
                 }
-                None if key.matches('.').count() < 2 && prefix == "idle" => {
-                    self.table(&key, inner, into)?;
+                (None, DeValue::Table(inner)) if prefix == "idle" => {
+                    self.table(&key, inner, into)?
                 }
-                None => return Err(self.error(at, &key, SpecFault::Unknown)),
+                (None, _) => return Err(error(SpecFault::Unknown)),
             }
         }
         Ok(())
     }
-
-    fn parameter(&self, at: usize, key: &str, table: &DeTable<'_>) -> Result<Parameter, SpecError> {
-        let mut value = None;
-        let mut origins = Vec::new();
-        let mut because = String::new();
-        for (name, part) in table {
-            let shape = || self.error(part.span().start, key, SpecFault::Shape);
-            match (name.get_ref().as_ref(), part.get_ref()) {
-                ("value", _) => value = Some(number(part).ok_or_else(shape)?),
-                ("source", DeValue::String(text)) if !text.trim().is_empty() => {
-                    origins.push(Origin::Source(text.to_string()));
-                }
-                ("fitted", DeValue::String(cell)) if !cell.trim().is_empty() => {
-                    origins.push(Origin::Fitted(cell.to_string()));
-                }
-                ("because", DeValue::String(text)) => because = text.to_string(),
-                ("assumed", DeValue::Array(ends)) => {
-                    let ends: Vec<f64> = ends.iter().filter_map(number).collect();
-                    let [low, high] = ends[..] else { return Err(shape()) };
-                    origins.push(Origin::Assumed { low, high, because: String::new() });
-                }
-                _ => return Err(shape()),
-            }
-        }
-        let value = value.ok_or_else(|| self.error(at, key, SpecFault::Shape))?;
-        let [origin] = &mut origins[..] else {
-            return Err(self.error(at, key, SpecFault::Origin));
-        };
-        if let Origin::Assumed { low, high, because: reason } = origin {
-            if !(*low..=*high).contains(&value) {
-                let fault = SpecFault::Range("within the range that is assumed for it");
-                return Err(self.error(at, key, fault));
-            }
-            *reason = because;
-        }
-        Ok(Parameter { value, origin: origin.clone() })
-    }
 }
 
-fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
-    let text = match value.get_ref() {
-        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
-        DeValue::Float(float) => float.as_str(),
-        _ => return None,
-    };
-    text.parse().ok().filter(|number: &f64| number.is_finite())
+/// What a file states of a number.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stated {
+    value: f64,
+    source: Option<String>,
+    fitted: Option<String>,
+    assumed: Option<[f64; 2]>,
+    #[serde(default)]
+    because: String,
+}
+
+impl Stated {
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Parameter, SpecFault> {
+        let stated = Stated::deserialize(ValueDeserializer::from(value.clone()));
+        let Ok(Stated { value, source, fitted, assumed, because }) = stated else {
+            return Err(SpecFault::Shape);
+        };
+        let is_empty = |text: &String| text.trim().is_empty();
+        let is_shaped = assumed.iter().flatten().chain([&value]).all(|it| it.is_finite());
+        if !is_shaped || [&source, &fitted].into_iter().flatten().any(is_empty) {
+            return Err(SpecFault::Shape);
+        }
+        let origin = match (source, fitted, assumed) {
+            (Some(source), None, None) => Origin::Source(source),
+            (None, Some(cell), None) => Origin::Fitted(cell),
+            (None, None, Some([low, high])) if (low..=high).contains(&value) => {
+                Origin::Assumed { low, high, because }
+            }
+            (None, None, Some(_)) => {
+                return Err(SpecFault::Range("within the range that is assumed for it"));
+            }
+            _ => return Err(SpecFault::Origin),
+        };
+        Ok(Parameter { value, origin })
+    }
 }
 
 /// A second, in nanoseconds. With more, the times of a simulation overflow.
