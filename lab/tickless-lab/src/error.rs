@@ -16,6 +16,8 @@ pub enum LabError {
         what: &'static str,
         error: io::Error,
     },
+    #[error("the text of the study {study} names {name}, which it has not measured. Report this")]
+    Missing { study: &'static str, name: String },
     #[error("the thread {what} died; its message is above. Try again")]
     Thread { what: &'static str },
 }

@@ -4,7 +4,9 @@ use super::plot;
 use crate::output::{Results, bare, paragraph, to_width, width, write_csv, write_table};
 use comfy_table::{ColumnConstraint, Width};
 use std::io::{self, Write};
-use tickless_lab::studies::{Band, Cell, Exhibit, Grid, Role, StudyResult, claim, grids, wanted};
+use tickless_lab::studies::{
+    Band, Cell, Claim, Exhibit, Grid, Role, StudyResult, claim, grids, wanted,
+};
 use tickless_lab::text::figure;
 
 impl Results for StudyResult {
@@ -67,11 +69,13 @@ impl Results for StudyResult {
             band_high,inside,effect,published_effect,null_model,score";
         let row = |cell: &Cell| {
             let Band(low, high) = cell.band.unwrap_or(Band(None, None));
+            let claim = cell.compared.claim.as_ref();
+            let effects = (claim.map(|it| it.effect), claim.and_then(Claim::published_effect));
             (
                 (self.study, self.world, &self.machine, self.seed),
                 (cell.id.clone(), cell.unit, cell.published, cell.role),
                 (cell.value, cell.low, cell.high, low, high, cell.inside),
-                (cell.effect, cell.published_effect, cell.null_model, cell.score),
+                (effects, cell.compared.null_model(), claim.and_then(Claim::score)),
             )
         };
         write_csv(header, self.cells.iter().map(row), out)

@@ -9,7 +9,8 @@
 
 use crate::measure::Spread;
 use crate::text::figure;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -128,18 +129,23 @@ impl Claim {
         self
     }
 
-    /// Returns the score: how far the simulated effect goes from the null model (no effect) towards
-    /// the published effect. It is 1 if the simulation reaches the published effect, 0 if it is no
+    /// Returns the middle of the published runs.
+    pub fn published_effect(&self) -> Option<f64> {
+        self.published.map(|[low, high]| f64::midpoint(low, high))
+    }
+
+    /// Returns the score: how far the simulated effect goes from the null model towards the
+    /// published effect. It is 1 if the simulation reaches the published effect, 0 if it is no
     /// better than the null model, and negative if it is worse.
-    fn score(&self) -> Option<f64> {
+    pub fn score(&self) -> Option<f64> {
         let [low, high] = self.published?;
         let off = |effect: f64| self.scale.distance(effect, effect.clamp(low, high));
         let null = off(self.null_model);
         (null > 0.0 && self.effect.is_finite()).then(|| 1.0 - off(self.effect) / null)
     }
 
-    /// Returns whether the effect lies in its band. `None` if the null model (no effect) lies in
-    /// the band too: then the claim could not fail.
+    /// Returns whether the effect lies in its band. `None` if the null model lies in the band too:
+    /// then the claim could not fail.
     fn verdict(&self) -> Option<bool> {
         (!self.band.contains(self.null_model)).then(|| self.band.contains(self.effect))
     }
@@ -157,13 +163,37 @@ pub struct Cell {
     pub repetitions: usize,
     pub band: Option<Band>,
     pub inside: Option<bool>,
-    pub effect: Option<f64>,
-    pub effect_unit: Option<Scale>,
-    pub published_effect: Option<f64>,
-    pub published_spread: Option<[f64; 2]>,
-    /// The effect if the mechanism did nothing. For an implied cell, the value of its formula.
-    pub null_model: Option<f64>,
-    pub score: Option<f64>,
+    #[serde(flatten)]
+    pub compared: Compared,
+}
+
+/// What a figure is compared with, beside its band. Serialises to keys of the cell.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Compared {
+    pub claim: Option<Claim>,
+    /// The value of the formula that implies the figure.
+    formula: Option<f64>,
+}
+
+impl Compared {
+    /// Returns the effect if the mechanism did nothing. For an implied cell, its formula's value.
+    pub fn null_model(&self) -> Option<f64> {
+        self.formula.or(self.claim.map(|claim| claim.null_model))
+    }
+}
+
+impl Serialize for Compared {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let claim = self.claim.as_ref();
+        let mut keys = serializer.serialize_map(None)?;
+        keys.serialize_entry("effect", &claim.map(|claim| claim.effect))?;
+        keys.serialize_entry("effect_unit", &claim.map(|claim| claim.scale))?;
+        keys.serialize_entry("published_effect", &claim.and_then(Claim::published_effect))?;
+        keys.serialize_entry("published_spread", &claim.and_then(|claim| claim.published))?;
+        keys.serialize_entry("null_model", &self.null_model())?;
+        keys.serialize_entry("score", &claim.and_then(Claim::score))?;
+        keys.end()
+    }
 }
 
 /// A predicted figure that differs from a formula's result by at most this part counts as implied
@@ -226,17 +256,12 @@ impl Cell {
     }
 
     /// Adds a claim about the mechanism's effect, and the verdict on it. There is no verdict if the
-    /// null model (no effect) lies in the band too.
+    /// null model lies in the band too.
     #[must_use]
     pub fn claims(mut self, claim: Claim) -> Cell {
         self.band = Some(claim.band);
-        self.effect = Some(claim.effect);
-        self.effect_unit = Some(claim.scale);
-        self.null_model = Some(claim.null_model);
-        self.published_spread = claim.published;
-        self.published_effect = claim.published.map(|[low, high]| f64::midpoint(low, high));
-        self.score = claim.score();
         self.inside = claim.verdict();
+        self.compared.claim = Some(claim);
         self
     }
 
@@ -247,7 +272,7 @@ impl Cell {
     pub fn beside_formula(mut self, value: f64) -> Cell {
         if self.role == Role::Predicted && (self.value / value - 1.0).abs() <= IMPLIED {
             self.role = Role::Implied;
-            self.null_model = Some(value);
+            self.compared.formula = Some(value);
             self.inside = self.inside.filter(|inside| !inside);
         }
         self
@@ -255,7 +280,7 @@ impl Cell {
 }
 
 pub fn wanted(cell: &Cell) -> String {
-    match (cell.effect, cell.band) {
+    match (cell.compared.claim, cell.band) {
         (None, Some(value)) => band(value),
         _ => String::new(),
     }
@@ -264,27 +289,25 @@ pub fn wanted(cell: &Cell) -> String {
 /// Returns a cell's claim in words: the simulated effect, the published effect, the effect if the
 /// mechanism did nothing, the band and the score. `None` for a cell without a claim.
 pub fn claim(cell: &Cell) -> Option<[String; 5]> {
-    let unit = match cell.effect_unit {
-        Some(Scale::Percent) => " %",
-        Some(Scale::Times) => "x",
-        _ => "",
+    let claim = cell.compared.claim?;
+    let unit = match claim.scale {
+        Scale::Percent => " %",
+        Scale::Times => "x",
+        Scale::Plain => "",
     };
-    let one = |value: Option<f64>| {
-        value.map_or_else(|| "-".to_string(), |value| format!("{}{unit}", figure(value)))
-    };
-    let published = match cell.published_spread {
+    let one = |value: f64| format!("{}{unit}", figure(value));
+    let published = match claim.published {
         Some([low, high]) if low != high => format!("{} to {}{unit}", figure(low), figure(high)),
-        _ => one(cell.published_effect),
+        published => published.map_or_else(|| "-".to_string(), |[both, _]| one(both)),
     };
     let null = match cell.role {
         // The cell is implied: the formula gives nearly the figure of the cell (within a
         // twentieth), so there is no need to show the formula's number.
         Role::Implied => "the formula's".to_string(),
-        _ => one(cell.null_model),
+        _ => one(claim.null_model),
     };
-    let wanted = cell.band.map_or_else(|| "-".to_string(), band);
-    let score = cell.score.map_or_else(|| "-".to_string(), |score| format!("{score:.2}"));
-    Some([one(Some(cell.effect?)), published, null, wanted, score])
+    let score = claim.score().map_or_else(|| "-".to_string(), |score| format!("{score:.2}"));
+    Some([one(claim.effect), published, null, band(claim.band), score])
 }
 
 fn band(band: Band) -> String {
@@ -319,7 +342,7 @@ mod tests {
     }
 
     /// Goal: a claim is right if its effect lies inside its band, and wrong if the effect lies
-    /// outside. A claim has no verdict if the null model (no effect) lies inside the band too.
+    /// outside. A claim has no verdict if the null model lies inside the band too.
     #[test]
     fn only_what_can_fail_has_a_verdict() {
         let claim = |after| Claim::change(100.0, after, Band::between(20.0, 40.0));
@@ -332,7 +355,7 @@ mod tests {
     }
 
     /// Goal: the score is 1 between the least and the greatest published run, and 0 at the null
-    /// model (no effect). In between, distances are measured on the scale of the effect.
+    /// model. In between, distances are measured on the scale of the effect.
     #[test]
     fn scores_go_from_the_null_model_to_what_was_published() {
         let band = Band::between(20.0, 40.0);
@@ -354,7 +377,7 @@ mod tests {
         assert_eq!((implied.role, implied.inside), (Role::Implied, None));
         let wrong = Claim::change(100.0, 110.0, claim.band);
         assert_eq!(cell(110.0).claims(wrong).beside_formula(110.0).inside, Some(false));
-        assert_eq!(implied.null_model, Some(128.0));
+        assert_eq!(implied.compared.null_model(), Some(128.0));
         let predicted = cell(130.0).claims(claim).beside_formula(120.0);
         assert_eq!((predicted.role, predicted.inside), (Role::Predicted, Some(true)));
     }

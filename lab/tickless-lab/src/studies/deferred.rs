@@ -72,6 +72,5 @@ fn simulate(request: &Request, progress: &dyn Progress) -> Result<StudyResult, L
     plot_wakes(&mut result, "unbound");
     // No parameter of this machine is fitted, so there is nothing to fit again.
     sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), STUDY.cells);
-    result.explain(STUDY.published.text, &[]);
-    Ok(result)
+    result.explained(request, STUDY.published.text, &[])
 }

@@ -10,10 +10,8 @@
 //! # Rules
 //!
 //! A parameter of a simulated machine is only fitted to cells that are marked as *calibrated*.
-//! *Predicted* cells are results that no parameter was fitted to. If such a cell has a *band*,
-//! which is the range in which a correct result should lie, it is judged right or wrong; a cell
-//! that is wrong is kept and shown as wrong. A cell is *implied* if a formula gives its figure from
-//! the same parameters: such a figure proves nothing about the simulation.
+//! *Predicted* cells are results that no parameter was fitted to. `cell.rs` says when one is judged
+//! right or wrong, or is implied; a cell that is wrong is kept and shown as wrong.
 //!
 //! Each mechanism has a *switch*, with one setting for the replaced behaviour and one for the
 //! mechanism: the two *sides* of a comparison ([`Sides`]). Both sides run the same code, and only
@@ -21,15 +19,9 @@
 //! this rule: they run each study with the same setting on both sides ([`Sides::broken`]), and then
 //! no cell is allowed to be right.
 //!
-//! # To add a study
-//!
-//! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
-//! line, the report, the book's table, the doctor and `tickless sweep` (studies over many machines
-//! and seeds) read that list. In each folder, `model` has the workload on a simulated machine, its
-//! cells with their roles and bands; `sim` the simulated run, with its plots, unless
-//! it is short; `live` the run on this machine; `report.txt` the published report's tables, with
-//! our figures next to its own, and the notes and answers of both runs; `doctor` the checks that
-//! find the mechanism's problem on this machine.
+//! In each folder, `model` has the workload on a simulated machine, its cells with their roles and
+//! bands; `sim` the simulated run, unless it is short; `live` the run here; `report.txt` the texts;
+//! `doctor` the checks. docs/dev/hacking.md says how to add a study.
 
 pub mod cancel;
 mod cell;

@@ -85,6 +85,5 @@ fn simulate(request: &Request, progress: &dyn Progress) -> Result<StudyResult, L
     let [eager, lazy] =
         ["eager", "lazy"].map(|of| result.value(&format!("{of}.us_per_round_trip")));
     let slower = format!("{:.1} %", 100.0 * (eager / lazy - 1.0));
-    result.explain(STUDY.published.text, &[("slower", slower)]);
-    Ok(result)
+    result.explained(request, STUDY.published.text, &[("slower", slower)])
 }

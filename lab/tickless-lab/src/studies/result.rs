@@ -2,6 +2,7 @@
 
 use super::plot::{Axis, Series, Shape, Side};
 use super::report_text::explanations;
+use crate::error::LabError;
 use crate::measure::{self, Spread};
 use crate::studies::cell::Cell;
 use crate::studies::plot::Plot;
@@ -101,33 +102,49 @@ impl StudyResult {
     }
 
     /// Adds the notes and answers of the study's text. `words` has the texts that the study
-    /// provides for it. Leaves out each note or answer that names a missing figure.
-    pub fn explain(&mut self, text: &str, words: &[(&str, String)]) {
+    /// provides for it. A name of a missing figure is an error, unless the user chose the machine
+    /// or the numbers of CPUs: then notes and answers about others are left out.
+    pub fn explained(
+        mut self,
+        request: &Request,
+        text: &str,
+        words: &[(&str, String)],
+    ) -> Result<StudyResult, LabError> {
         let (notes, answers) = explanations(text, self.world);
-        let notes: Vec<String> = notes.iter().filter_map(|note| self.filled(note, words)).collect();
-        self.notes.extend(notes);
+        for note in notes {
+            let note = self.filled(request, &note, words)?;
+            self.notes.extend(note);
+        }
         for (question, answer) in answers {
-            if let Some(answer) = self.filled(&answer, words) {
+            if let Some(answer) = self.filled(request, &answer, words)? {
                 self.answer(question, answer);
             }
         }
+        Ok(self)
     }
 
-    /// Replaces each `{NAME}` by the word or figure of that name; `None` if one is missing.
-    fn filled(&self, text: &str, words: &[(&str, String)]) -> Option<String> {
+    /// Replaces each `{NAME}` by the word or figure of that name.
+    fn filled(
+        &self,
+        request: &Request,
+        text: &str,
+        words: &[(&str, String)],
+    ) -> Result<Option<String>, LabError> {
         let shown = if self.world == World::Sim { grouped } else { figure };
         let mut parts = text.split('{');
-        let mut filled = parts.next()?.to_string();
+        let mut filled = parts.next().unwrap_or_default().to_string();
         for part in parts {
-            let (name, rest) = part.split_once('}')?;
-            match words.iter().find(|(word, _)| *word == name) {
-                Some((_, text)) => filled += text,
-                None if name == "atomic add" => filled += &figure(measure::atomic_add_ns()),
-                None => filled += &shown(self.cell(name)?.value),
+            let (name, rest) = part.split_once('}').unwrap_or((part, ""));
+            match (words.iter().find(|(word, _)| *word == name), self.cell(name)) {
+                (Some((_, text)), _) => filled += text,
+                _ if name == "atomic add" => filled += &figure(measure::atomic_add_ns()),
+                (None, Some(cell)) => filled += &shown(cell.value),
+                _ if request.machine.is_some() || request.cpus.is_some() => return Ok(None),
+                _ => return Err(LabError::Missing { study: self.study, name: name.into() }),
             }
             filled += rest;
         }
-        Some(filled)
+        Ok(Some(filled))
     }
 }
 
@@ -187,6 +204,21 @@ pub fn cells<T>(prefix: &str, columns: &[Column<T>], taken: &[T]) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::Effort;
+
+    #[test]
+    fn a_text_that_names_a_missing_figure_is_an_error() {
+        let text = "The text.\n\n# simulated\n- all of {it}\n- {one.us} of it\n\n# live\n";
+        let mut request = Request::new(World::Sim, Effort::Quick, 0);
+        let notes = |request: &Request| {
+            let study = StudyResult::new("a", request, "b");
+            let explained = study.explained(request, text, &[("it", "two".to_string())]);
+            explained.map(|study| study.notes).map_err(|error| error.to_string())
+        };
+        assert!(notes(&request).unwrap_err().contains("study a names one.us"));
+        request.cpus = Some(vec![4]);
+        assert_eq!(notes(&request).unwrap(), ["all of two"]);
+    }
 
     /// Goal: rows with equal columns are one table. A row with other columns, with one column, or
     /// with published figures is listed.

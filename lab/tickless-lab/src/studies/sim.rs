@@ -12,7 +12,6 @@ use crate::studies::cell::Cell;
 use crate::studies::fit::{Sensitivity, sensitivity};
 use crate::studies::request::Request;
 use crate::studies::result::{Exhibit, StudyResult};
-use crate::text::grouped;
 use std::io;
 use tickless_machine::size::{CPUS_MAX, Sized, sized};
 use tickless_machine::spec::Spec;
@@ -127,8 +126,4 @@ pub fn add_sensitivity(
     let header = vec!["number", "cell", "at low", "as it is", "at high", "moves"];
     let rows = effects.iter().take(ROWS_MAX).map(row).collect();
     result.exhibits.push(Exhibit { title, header, rows });
-}
-
-pub fn shown(result: &StudyResult, id: &str) -> String {
-    grouped(result.value(id))
 }

@@ -48,8 +48,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             Ok(cells)
         });
     }
-    result.explain(STUDY.published.text, &words);
-    Ok(result)
+    result.explained(request, STUDY.published.text, &words)
 }
 
 fn curve_cpus(effort: Effort) -> &'static [u16] {

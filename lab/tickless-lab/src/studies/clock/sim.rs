@@ -30,9 +30,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     }
     let refit = |spec: &_| model::refit(spec, &small);
     sim::add_sensitivity(&mut result, request, &big, refit, STUDY.cells);
-    let words = threshold(&result);
-    result.explain(STUDY.published.text, words.as_ref().map_or(&[], |words| words));
-    Ok(result)
+    let words: Vec<_> = threshold(&result).into_iter().flatten().collect();
+    result.explained(request, STUDY.published.text, &words)
 }
 
 /// Returns the numbers of CPUs for which the curve is plotted: one socket with fewer cores, or

@@ -37,8 +37,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     plots(&mut study, &compared);
     comparisons(&mut study, &compared);
     study.cells.extend(kernel);
-    explain(&mut study, &compared, softirqs);
-    Ok(study)
+    study.explained(request, STUDY.published.text, &words(&compared, softirqs))
 }
 
 /// The indexes of the result are circumstance, way of waking, and turn.
@@ -178,27 +177,15 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     }
 }
 
-fn explain(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], softirqs: String) {
+fn words(compared: &[Vec<Vec<Taken>>], softirqs: String) -> [(&'static str, String); 4] {
     let probed: u64 = compared.iter().flatten().map(|taken| sum(taken).lateness.len()).sum();
     let all = || compared.iter().flatten().flatten();
     let merged: u64 = all().map(|taken| taken.merged).sum();
     let longest = all().map(|taken| taken.longest_batch).max().unwrap_or(0);
-    let mut words = vec![
+    [
         ("probed", probed.to_string()),
         ("merged", merged.to_string()),
         ("longest", longest.to_string()),
         ("softirqs", softirqs),
-    ];
-    for (name, id) in [
-        ("idle avg", "1000hz.idle.probe_avg"),
-        ("idle max", "1000hz.idle.probe_max"),
-        ("busy avg", "1000hz.busy.probe_avg"),
-        ("busy max", "1000hz.busy.probe_max"),
-        ("pinned avg", "1000hz.pinned.probe_avg"),
-        ("pinned max", "1000hz.pinned.probe_max"),
-    ] {
-        let ratio = study.value(&format!("{id}_after_over_before"));
-        words.push((name, format!("{:+.1} %", 100.0 * (ratio - 1.0))));
-    }
-    study.explain(STUDY.published.text, &words);
+    ]
 }

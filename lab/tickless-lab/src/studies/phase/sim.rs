@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::studies::plot::{Axis, Lane, Plot, Shape, Side, merged};
 use crate::studies::request::Request;
 use crate::studies::result::StudyResult;
-use crate::studies::sim::{self, shown};
+use crate::studies::sim;
 use std::io;
 use tickless_core::phase::Phase;
 use tickless_machine::spec::Spec;
@@ -25,10 +25,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     plot_offsets(&mut result);
     plot_period(&mut result, &spec).map_err(sim::no_memory)?;
     sim::add_sensitivity(&mut result, request, &spec, model::refit, model::cells);
-    // If the machine lacks these figures, answers that name them stay, with "-" as the figure.
-    let words = ["later.apart.watts", "later.apart.joules"].map(|id| (id, shown(&result, id)));
-    result.explain(STUDY.published.text, &words);
-    Ok(result)
+    result.explained(request, STUDY.published.text, &[])
 }
 
 fn plot_offsets(result: &mut StudyResult) {

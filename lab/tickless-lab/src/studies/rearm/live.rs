@@ -81,20 +81,17 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     plot_writes(&mut study);
     let [spurious, when] = density(&mut study, request, progress, variants[0].cpus)?;
     let gap = "two_cpus.gap.eager_over_lazy";
-    study.explain(
-        STUDY.published.text,
-        &[
-            ("place", place(&variants)),
-            ("trips", trips.to_string()),
-            ("ahead", GUARD.as_secs().to_string()),
-            ("spurious", spurious),
-            ("when", when),
-            ("linux", linux),
-            // With one CPU there is no such figure. Answers that name it then show "-".
-            (gap, study.figure(gap)),
-        ],
-    );
-    Ok(study)
+    let words = [
+        ("place", place(&variants)),
+        ("trips", trips.to_string()),
+        ("ahead", GUARD.as_secs().to_string()),
+        ("spurious", spurious),
+        ("when", when),
+        ("linux", linux),
+        // With one CPU there is no such figure. Answers that name it then show "-".
+        (gap, study.figure(gap)),
+    ];
+    study.explained(request, STUDY.published.text, &words)
 }
 
 /// Returns each policy with both threads on one CPU, where a round trip is two context switches;
