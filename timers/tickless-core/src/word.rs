@@ -1,7 +1,7 @@
 //! What clocks and timers both need from the platform: atomic words, and how a thread waits.
 //!
-//! The host (a normal operating system), the model checkers and the simulated machine each
-//! implement these traits. **Outside tests, no other file of this crate names an atomic type.**
+//! The host, the model checkers and the simulated machine each implement these traits. **Outside
+//! tests, no other file of this crate names an atomic type.**
 
 #[cfg(target_has_atomic = "32")]
 use core::sync::atomic::AtomicU32;

@@ -22,7 +22,7 @@ use crate::timer::clock_timers::OnStep;
 use crate::timer::owned::Owned;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
-use firing::{Armed, Arming, State};
+use firing::{Armed, Arming, ClockTimerState};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
@@ -65,7 +65,7 @@ pub struct ClockTimer {
 
 struct Inner {
     timer: Owned<QueueLink>,
-    state: Arc<State>,
+    state: Arc<ClockTimerState>,
 }
 
 impl fmt::Debug for ClockTimer {
@@ -109,7 +109,7 @@ impl ClockTimer {
         F: FnMut(&mut ClockFired<'_>) + Send + 'static,
     {
         let watch = Arc::clone(&shared.clock_timers.watch);
-        let state = Arc::new(State { base, arming: Mutex::default(), watch });
+        let state = Arc::new(ClockTimerState { base, arming: Mutex::default(), watch });
         let own = Arc::clone(&state);
         let timer = Owned::new(shared.handle(), move |fired| own.fire(fired, &mut callback));
         let inner = Arc::new(Inner { timer, state });

@@ -52,12 +52,19 @@ pub struct Report {
 
 const SPANS_MAX: usize = 10_000;
 
-/// What identifies a row: process, thread and system call. A negative `call` is a kind of timer.
+/// What identifies a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Waiter {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
-    pub(crate) call: i64,
+    pub(crate) what: What,
+}
+
+/// A system call by its number, or a kind of timer, for which no thread waits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum What {
+    Call(i64),
+    Timer(&'static str),
 }
 
 /// How a wait ended.

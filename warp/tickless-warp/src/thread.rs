@@ -1,7 +1,7 @@
 //! What a thread does, as far as the tracer knows, and what the tracer has to do when that changes.
 //!
 //! Pure: [`State::on`] takes what the tracer has learnt, and returns what it must do. The tracer
-//! carries that out (`engine/state.rs`); a property test (`asleep.rs`) has a small kernel do it.
+//! carries that out (`engine/effects.rs`); a property test (`asleep.rs`) has a small kernel do it.
 
 use crate::line::Ns;
 use crate::report::Ending;
@@ -37,7 +37,7 @@ pub(crate) struct Untraced {
     pub(crate) at: Call,
     pub(crate) deadline: Ns,
     /// When the kernel's timeout ends the wait, which tells it from a later one in the same call.
-    /// `None` if that one sends a notice (the seccomp message about a call), or it is not known.
+    /// `None` if that one sends a notice, or it is not known.
     pub(crate) expiry: Option<Ns>,
 }
 

@@ -69,7 +69,7 @@ pub fn quiet_host(
 const REPEATS: usize = 4;
 
 /// Measures until the machine's file is one that can be read. A thread that lost its CPU during a
-/// measurement makes a price (the time of an operation) absurd.
+/// measurement makes a price absurd.
 fn undisturbed(mut measure: impl FnMut() -> Result<Spec, LabError>) -> Result<Spec, LabError> {
     let mut repeats = 0;
     loop {
@@ -92,8 +92,7 @@ fn host(effort: Effort, cpus: [usize; 2], progress: &dyn Progress) -> Result<Spe
     spec.about = measure::machine();
     spec = topology(spec);
     for (key, value, how) in micro::prices(effort, cpus[0], progress)? {
-        // A price (the time of an operation) must be greater than zero, because a machine's file
-        // with a zero is rejected.
+        // A price must be greater than zero, because a machine's file with a zero is rejected.
         let value = Spread { median: value.median.max(0.001), ..value };
         spec = spec.with_parameter(key, parameter(value, how));
     }

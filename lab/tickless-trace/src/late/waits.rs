@@ -52,7 +52,7 @@ pub(super) enum Waker {
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum Thread {
     Runs,
     /// The CPUs to which the thread was moved while it waited, and when.
     Waits(Wait, Vec<(CpuId, Ns)>),
@@ -65,7 +65,7 @@ pub(super) struct Waits<'t> {
     unseen: Vec<(Ns, Ns)>,
     is_selected: Box<dyn Fn(u32) -> bool + 't>,
     threshold: Ns,
-    states: FxHashMap<u32, State>,
+    states: FxHashMap<u32, Thread>,
     /// Which thread each CPU runs, as far as a switch has shown.
     runs: Vec<Option<u32>>,
     pub(super) count: u64,
@@ -103,7 +103,7 @@ impl<'t> Waits<'t> {
         let at = record.time;
         if self.runs[record.cpu.index()] == Some(0) && record.pid != 0 {
             // Some kernels do not record the idle thread's switch to another thread.
-            self.states.insert(record.pid, State::Runs);
+            self.states.insert(record.pid, Thread::Runs);
             self.runs[record.cpu.index()] = Some(record.pid);
         }
         match record.event {
@@ -114,20 +114,20 @@ impl<'t> Waits<'t> {
                 match still_runs {
                     _ if record.pid == 0 => None,
                     None => self.states.remove(&record.pid),
-                    Some(true) => self.states.insert(record.pid, State::Waits(wait, Vec::new())),
-                    Some(false) => self.states.insert(record.pid, State::Sleeps(at)),
+                    Some(true) => self.states.insert(record.pid, Thread::Waits(wait, Vec::new())),
+                    Some(false) => self.states.insert(record.pid, Thread::Sleeps(at)),
                 };
                 if next_pid != 0
-                    && let Some(State::Waits(wait, moves)) =
-                        self.states.insert(next_pid, State::Runs)
+                    && let Some(Thread::Waits(wait, moves)) =
+                        self.states.insert(next_pid, Thread::Runs)
                 {
                     self.end(Wait { ran: at, ran_on: record.cpu, ..wait }, &moves);
                 }
             }
             Event::SchedWakeup { pid, target } => {
                 let sleeps = match self.states.get(&pid) {
-                    Some(State::Runs | State::Waits(..)) => return,
-                    Some(State::Sleeps(since)) => Some(*since),
+                    Some(Thread::Runs | Thread::Waits(..)) => return,
+                    Some(Thread::Sleeps(since)) => Some(*since),
                     None => None,
                 };
                 if let Some(since) = sleeps.filter(|since| self.is_whole(pid, *since, at)) {
@@ -136,10 +136,10 @@ impl<'t> Waits<'t> {
                     *ns += at.since(since).0;
                 }
                 let wait = Wait::of_woken(pid, at, target);
-                self.states.insert(pid, State::Waits(wait, Vec::new()));
+                self.states.insert(pid, Thread::Waits(wait, Vec::new()));
             }
             Event::SchedMigrate { pid, to } => {
-                if let Some(State::Waits(_, moves)) = self.states.get_mut(&pid) {
+                if let Some(Thread::Waits(_, moves)) = self.states.get_mut(&pid) {
                     moves.push((to, at));
                 }
             }

@@ -160,16 +160,16 @@ pub const SLACK: Sleeper =
     ("**HrTimer**, 1 ms slack", |n, run| hrtimers(n, run, Duration::from_millis(1)));
 pub const COARSE: Sleeper = ("**Timeout**, 1 ms tick", timeouts);
 
-struct State {
+struct TimeoutLoad {
     due: std::time::Instant,
     random: Random,
     recorder: Arc<Mutex<Recorder>>,
 }
 
-impl State {
-    fn new(nth: usize, recorder: &Arc<Mutex<Recorder>>) -> State {
+impl TimeoutLoad {
+    fn new(nth: usize, recorder: &Arc<Mutex<Recorder>>) -> TimeoutLoad {
         let random = Random::seeded(nth as u64);
-        State { due: std::time::Instant::now(), random, recorder: Arc::clone(recorder) }
+        TimeoutLoad { due: std::time::Instant::now(), random, recorder: Arc::clone(recorder) }
     }
 
     /// Records the lateness of this expiry. Returns the next delay.
@@ -186,12 +186,12 @@ impl State {
 fn sleepers<T>(
     count: usize,
     run: Duration,
-    make: impl Fn(&Timers, State, Duration) -> T,
+    make: impl Fn(&Timers, TimeoutLoad, Duration) -> T,
 ) -> Latencies {
     let timers = Timers::builder().bases(1).start().expect("one driver can be started");
     let all = |recorder: &Arc<Mutex<Recorder>>| -> Vec<T> {
         let after = |nth| Duration::from_micros(nth as u64);
-        (0..count).map(|nth| make(&timers, State::new(nth, recorder), after(nth))).collect()
+        (0..count).map(|nth| make(&timers, TimeoutLoad::new(nth, recorder), after(nth))).collect()
     };
     measured(run, all)
 }

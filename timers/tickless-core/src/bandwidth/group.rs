@@ -48,11 +48,11 @@ pub struct MemberId {
 struct Slot {
     generation: u32,
     balance: i128,
-    state: State,
+    state: Member,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum Member {
     Free,
     Running,
     Waiting { want: u64, since: Ns },
@@ -142,11 +142,11 @@ impl Group {
     /// Adds a member with a balance of zero. Can allocate.
     pub fn join(&mut self) -> MemberId {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.members.push(Slot { generation: 0, balance: 0, state: State::Free });
+            self.members.push(Slot { generation: 0, balance: 0, state: Member::Free });
             (self.members.len() - 1) as u32
         });
         let slot = &mut self.members[place as usize];
-        slot.state = State::Running;
+        slot.state = Member::Running;
         MemberId { place, generation: slot.generation }
     }
 
@@ -179,7 +179,7 @@ impl Group {
         }
         let want = want.max(1);
         let (balance, state) = (slot.balance, slot.state);
-        if matches!(state, State::Waiting { .. }) {
+        if matches!(state, Member::Waiting { .. }) {
             return Ok(Grant::Wait);
         }
         if balance >= i128::from(want) {
@@ -190,7 +190,7 @@ impl Group {
             return Ok(Grant::Run(balance));
         }
         if let Some(slot) = self.slot(id) {
-            slot.state = State::Waiting { want, since: now };
+            slot.state = Member::Waiting { want, since: now };
         }
         self.waiting.push_back(id);
         self.counts.throttled += 1;
@@ -220,8 +220,8 @@ impl Group {
             return Err(AskError::NeverEnough { most });
         }
         let owed = self.members.iter().map(|slot| match slot.state {
-            State::Waiting { want, .. } => i128::from(want) - slot.balance,
-            State::Running | State::Free => 0,
+            Member::Waiting { want, .. } => i128::from(want) - slot.balance,
+            Member::Running | Member::Free => 0,
         });
         let missing = i128::from(amount) + owed.sum::<i128>() - self.pool;
         let Settings { quota, period, .. } = self.settings;
@@ -266,12 +266,12 @@ impl Group {
         let Some(slot) = self.slot(id) else { return };
         let (balance, state) = (slot.balance, slot.state);
         *slot =
-            Slot { generation: slot.generation.wrapping_add(1), balance: 0, state: State::Free };
+            Slot { generation: slot.generation.wrapping_add(1), balance: 0, state: Member::Free };
         self.lent -= balance;
         self.pool += balance;
         self.expire_excess();
         self.free.push(id.place);
-        if matches!(state, State::Waiting { .. }) {
+        if matches!(state, Member::Waiting { .. }) {
             self.stale += 1;
             self.sweep();
         }
@@ -302,6 +302,6 @@ impl Group {
 
     fn slot(&mut self, id: MemberId) -> Option<&mut Slot> {
         let slot = self.members.get_mut(id.place as usize)?;
-        (slot.generation == id.generation && slot.state != State::Free).then_some(slot)
+        (slot.generation == id.generation && slot.state != Member::Free).then_some(slot)
     }
 }

@@ -72,7 +72,7 @@ pub(super) enum Action {
 
 impl Operation {
     /// Returns whether the decision depends on [`Seen::is_running`]. If it does not, the caller
-    /// saves the check, which reads one word for each runner (the handler and the expiry threads).
+    /// saves the check, which reads one word for each runner.
     pub(super) const fn checks_running(self, life: Life) -> bool {
         !(matches!(self, Operation::CancelSingleShot) && life.is_pending())
     }

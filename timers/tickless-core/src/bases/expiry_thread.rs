@@ -23,7 +23,7 @@ pub enum Call {
 
 impl Call {
     /// Combines the calls of two passes into one. A call of the thread must not be lost, but a call
-    /// of the rescuer (the second thread) can be: the need for it is checked again later.
+    /// of the rescuer can be: the need for it is checked again later.
     pub(crate) fn and(self, later: Call) -> Call {
         match (self, later) {
             (Call::Thread, _) | (_, Call::Nobody) => self,
@@ -183,7 +183,7 @@ impl Deferred {
             return Call::Nobody;
         }
         if !self.works(Runner::Thread) && !self.called {
-            // The expiry thread has finished, but the rescuer (the second thread) is stuck.
+            // The expiry thread has finished, but the rescuer is stuck.
             return self.call(now);
         }
         if self.works(Runner::Rescuer) {

@@ -120,8 +120,7 @@ impl<P: Platform> Bases<P> {
                 return moved;
             }
             // The search below skips timers whose callback runs on this base. There is at most one
-            // such timer for each runner (the handler and the expiry threads), so the search
-            // examines at most `RUNNERS + 1` timers.
+            // for each runner, so the search examines at most `RUNNERS + 1` timers.
             state.record_holding(RUNNERS + 1);
             let runs = |timer: TimerRef<P, L>| base.running.has(timer.address(), Ordering::Relaxed);
             let Some(timer) = L::find(&state.queues, |timer| !runs(timer)) else { return moved };

@@ -288,8 +288,7 @@ impl<P: Platform> Bases<P> {
         }
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
-        // Check only in these cases, because the check reads one word for each runner (the handler
-        // and the expiry threads).
+        // Check only in these cases, because the check reads one word for each runner.
         let checks_running = !is_target || changes_runner || life.is_being_cancelled();
         let is_running =
             checks_running && self.base(cpu).running.has(timer.address(), Ordering::Relaxed);

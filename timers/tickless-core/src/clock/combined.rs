@@ -89,7 +89,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     pub fn new(counter: C, relax: R) -> Combined<W, C, R> {
         let now = counter.read();
         Combined {
-            word: OwnLine(W::new(State::new(now).0)),
+            word: OwnLine(W::new(CounterState::new(now).0)),
             near: OwnLine(W::new(now)),
             counter,
             relax,
@@ -143,7 +143,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
             let near = if self.is_wide() { self.near.0.load(Ordering::Acquire) } else { 0 };
             // Relaxed: no value is taken from this reading of the word. Before this thread takes a
             // value or the lock, it reads the word again with Acquire.
-            let arrived = State(self.word.0.load(Ordering::Relaxed));
+            let arrived = CounterState(self.word.0.load(Ordering::Relaxed));
             let read = match self.try_once(arrived) {
                 Ok(value) => Some(value),
                 Err(seen) => self.wait(near, arrived, seen),
@@ -156,7 +156,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
 
     /// Reads the device if its lock is free; otherwise returns the current word.
     #[inline]
-    fn try_once(&self, seen: State) -> Result<u64, State> {
+    fn try_once(&self, seen: CounterState) -> Result<u64, CounterState> {
         if seen.is_locked() {
             return Err(seen);
         }
@@ -165,20 +165,20 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
 
     /// Takes the lock: changes the word from `seen` to `held`. Then reads the device and publishes.
     #[inline]
-    fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
+    fn try_hold(&self, seen: CounterState, held: CounterState) -> Result<u64, CounterState> {
         // Acquire, on success and on failure: pairs with the Release in `publish`. On success, the
         // device is read after the previous holder has read it. On failure, the caller can take a
         // value from the word that the exchange has found.
         let order = (Ordering::Acquire, Ordering::Acquire);
         match self.word.0.compare_exchange(seen.0, held.0, order.0, order.1) {
             Ok(_) => self.read_and_publish(held),
-            Err(now) => Err(State(now)),
+            Err(now) => Err(CounterState(now)),
         }
     }
 
     /// Reads the counter while this thread holds the lock, and publishes the value for waiters.
     #[inline]
-    fn read_and_publish(&self, held: State) -> Result<u64, State> {
+    fn read_and_publish(&self, held: CounterState) -> Result<u64, CounterState> {
         let unlock = UnlockOnPanic { word: &self.word.0, held };
         let value = self.counter.read();
         core::mem::forget(unlock);
@@ -193,7 +193,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     /// Release: pairs with every Acquire of the word. A thread that takes the value or the lock
     /// sees everything before the device read, and the full value that `renew` stored.
     #[inline]
-    fn publish(&self, held: State, value: u64) -> Result<u64, State> {
+    fn publish(&self, held: CounterState, value: u64) -> Result<u64, CounterState> {
         let published = held.published(value).0;
         if self.patience == Patience::ENDLESS {
             // No waiter takes over, so the lock is still held. A plain store does not wait for the
@@ -205,7 +205,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         let order = (Ordering::Release, Ordering::Acquire);
         match self.word.0.compare_exchange(held.0, published, order.0, order.1) {
             Ok(_) => Ok(value),
-            Err(now) => Err(State(now)),
+            Err(now) => Err(CounterState(now)),
         }
     }
 
@@ -223,7 +223,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     /// Waits until a value is published or the lock is free. Returns `None` if another full value
     /// has replaced `near`; then the reader starts again.
     #[cold]
-    fn wait(&self, near: u64, arrived: State, mut seen: State) -> Option<u64> {
+    fn wait(&self, near: u64, arrived: CounterState, mut seen: CounterState) -> Option<u64> {
         let mut round = 0;
         loop {
             if seen.sequence() != arrived.sequence() {
@@ -238,7 +238,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
                 self.relax.relax(round);
                 round = round.saturating_add(1);
                 // Acquire: pairs with the Release in `publish`: the result can come from this word.
-                Err(State(self.word.0.load(Ordering::Acquire)))
+                Err(CounterState(self.word.0.load(Ordering::Acquire)))
             };
             match tried {
                 Ok(value) => return Some(value),
@@ -250,7 +250,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     /// Extends the truncated value in `seen` to the 64-bit value that is closest to `near`, the
     /// full value that the reader loaded first. `None` if `near` has changed since then.
     #[inline]
-    fn full(&self, near: u64, seen: State) -> Option<u64> {
+    fn full(&self, near: u64, seen: CounterState) -> Option<u64> {
         if !self.is_wide() {
             return Some(seen.value());
         }
@@ -290,9 +290,9 @@ fn mask(bits: u32) -> u64 {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct State(u64);
+struct CounterState(u64);
 
-impl State {
+impl CounterState {
     const LOCKED: u64 = 1;
     const TAKEOVER: u64 = 1 << 1;
     const TAKEOVERS: u64 = 0b11 << 1;
@@ -300,52 +300,52 @@ impl State {
     const SEQUENCE: u64 = 0b1_1111 << 3;
     const VALUE_SHIFT: u32 = u64::BITS - VALUE_BITS;
 
-    fn new(value: u64) -> State {
-        State(value << State::VALUE_SHIFT)
+    fn new(value: u64) -> CounterState {
+        CounterState(value << CounterState::VALUE_SHIFT)
     }
 
     #[inline]
     fn is_locked(self) -> bool {
-        self.0 & State::LOCKED != 0
+        self.0 & CounterState::LOCKED != 0
     }
 
     #[inline]
     fn sequence(self) -> u64 {
-        self.0 & State::SEQUENCE
+        self.0 & CounterState::SEQUENCE
     }
 
     #[inline]
     fn value(self) -> u64 {
-        self.0 >> State::VALUE_SHIFT
+        self.0 >> CounterState::VALUE_SHIFT
     }
 
     #[inline]
-    fn locked(self) -> State {
-        State(self.0 | State::LOCKED)
+    fn locked(self) -> CounterState {
+        CounterState(self.0 | CounterState::LOCKED)
     }
 
-    fn taken_over(self) -> State {
-        let takeovers = self.0.wrapping_add(State::TAKEOVER) & State::TAKEOVERS;
-        State(self.0 & !State::TAKEOVERS | takeovers)
+    fn taken_over(self) -> CounterState {
+        let takeovers = self.0.wrapping_add(CounterState::TAKEOVER) & CounterState::TAKEOVERS;
+        CounterState(self.0 & !CounterState::TAKEOVERS | takeovers)
     }
 
     /// Returns the unlocked word with the next sequence number and this value.
     #[inline]
-    fn published(self, value: u64) -> State {
-        let sequence = self.0.wrapping_add(State::PUBLICATION) & State::SEQUENCE;
-        State(value << State::VALUE_SHIFT | sequence)
+    fn published(self, value: u64) -> CounterState {
+        let sequence = self.0.wrapping_add(CounterState::PUBLICATION) & CounterState::SEQUENCE;
+        CounterState(value << CounterState::VALUE_SHIFT | sequence)
     }
 }
 
 /// Unlocks without publishing if the counter panics.
 struct UnlockOnPanic<'a, W: Word> {
     word: &'a W,
-    held: State,
+    held: CounterState,
 }
 
 impl<W: Word> Drop for UnlockOnPanic<'_, W> {
     fn drop(&mut self) {
-        let (held, free) = (self.held.0, self.held.0 & !State::LOCKED);
+        let (held, free) = (self.held.0, self.held.0 & !CounterState::LOCKED);
         // Release: pairs with every Acquire of the word, as in `publish`. The exchange fails if a
         // waiter has taken over and holds the lock.
         let _ = self.word.compare_exchange(held, free, Ordering::Release, Ordering::Relaxed);
@@ -402,7 +402,7 @@ mod tests {
                 settable.shows.store(value, Ordering::Relaxed);
                 for _ in 0..40 {
                     assert_eq!(counter.read(), value);
-                    let state = State(counter.word.0.load(Ordering::Relaxed));
+                    let state = CounterState(counter.word.0.load(Ordering::Relaxed));
                     let near = counter.near.0.load(Ordering::Relaxed);
                     assert_eq!(counter.full(near, state), Some(value), "{bits} bits");
                     readings += 1;
@@ -416,10 +416,10 @@ mod tests {
     fn a_panic_releases_the_lock() {
         let settable = Settable::new(64);
         let counter: Alone<'_> = Combined::new(&settable, relax);
-        let before = State(counter.word.0.load(Ordering::Relaxed));
+        let before = CounterState(counter.word.0.load(Ordering::Relaxed));
         settable.shows.store(0, Ordering::Relaxed);
         assert!(catch_unwind(AssertUnwindSafe(|| counter.read())).is_err());
-        assert_eq!(State(counter.word.0.load(Ordering::Relaxed)), before);
+        assert_eq!(CounterState(counter.word.0.load(Ordering::Relaxed)), before);
         settable.shows.store(9, Ordering::Relaxed);
         assert_eq!((counter.read(), counter.read_directly()), (9, 9));
     }
@@ -427,7 +427,7 @@ mod tests {
     /// Goal: of several waiters that saw the same holder only one takes over.
     #[test]
     fn a_takeover_is_a_new_holding() {
-        let held = State::new(5).published(6).locked();
+        let held = CounterState::new(5).published(6).locked();
         let mut seen = held;
         for _ in 0..3 {
             seen = seen.taken_over();

@@ -14,7 +14,7 @@ mod sweep;
 
 use super::table::Records;
 use alloc::vec::Vec;
-use batch::Batch;
+use batch::ChunkCopy;
 use chunk::Chunk;
 
 pub(super) use chunk::PER_CHUNK;
@@ -50,7 +50,7 @@ pub(super) struct Chains {
     occupied: Vec<u64>,
     reading: usize,
     /// The slot numbers of the first chunk of the chain `reading` that have not been popped yet.
-    batch: Batch,
+    batch: ChunkCopy,
     /// The number of the chunk whose slot numbers are in `batch`, or `NO_CHUNK` while none of the
     /// first chunk's slot numbers has been popped.
     batch_of: u32,
@@ -72,7 +72,7 @@ impl Chains {
             ends: alloc::vec![Ends::EMPTY; chains],
             occupied: alloc::vec![0; chains.div_ceil(64)],
             reading,
-            batch: Batch::new(),
+            batch: ChunkCopy::new(),
             batch_of: NO_CHUNK,
             sweep: 0,
             len: 0,

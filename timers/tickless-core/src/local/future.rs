@@ -73,7 +73,7 @@ use core::future::poll_fn;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use state::{Kind, State};
+use state::{Kind, Waiting};
 
 /// The sleeps of one thread. The thread's executor holds this object: see the [module](self).
 pub struct Sleeps {
@@ -92,7 +92,7 @@ pub struct Handle {
 struct Shared {
     /// A copy of the state's clock, to use without a borrow of the state.
     clock: Cell<Clock>,
-    state: RefCell<State>,
+    state: RefCell<Waiting>,
 }
 
 impl Shared {
@@ -131,7 +131,7 @@ impl Sleeps {
 
     /// Returns an object without sleeps, whose coarse sleeps have this tick.
     pub fn with_tick(clock: Clock, tick: Tick) -> Sleeps {
-        let state = RefCell::new(State::new(clock, tick));
+        let state = RefCell::new(Waiting::new(clock, tick));
         Sleeps { shared: Rc::new(Shared { clock: Cell::new(clock), state }) }
     }
 
@@ -216,7 +216,7 @@ impl Drop for Sleeps {
     fn drop(&mut self) {
         // Dropping the old state drops wakers, and this can drop tasks and their sleeps. These
         // sleeps look for their timers in the new state and find none.
-        drop(self.shared.state.replace(State::closed()));
+        drop(self.shared.state.replace(Waiting::closed()));
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Controller {
     most: u64,
     pub(super) waiting_max: usize,
     permits: OwnLine<Permits<AtomicU64>>,
-    state: OfProcess<Mutex<State>>,
+    state: OfProcess<Mutex<Members>>,
 }
 
 /// How many permits a group starts with, and when it is first refilled.
@@ -62,7 +62,7 @@ pub(super) enum Begin {
     With(u64, Ns),
 }
 
-pub(super) struct State {
+pub(super) struct Members {
     pub(super) group: Group,
     /// The wakers of the members that wait; a released member has no entry.
     pub(super) waiting: HashMap<MemberId, Wake>,
@@ -145,7 +145,7 @@ impl Controller {
                 most: plan.settings.most(),
                 waiting_max: plan.waiting_max,
                 permits: OwnLine(Permits::closed()),
-                state: OfProcess::new(Mutex::new(State {
+                state: OfProcess::new(Mutex::new(Members {
                     group,
                     waiting: HashMap::new(),
                     is_active: false,
@@ -184,7 +184,7 @@ impl Controller {
 
     /// Locks the state and applies the refills that are due. The caller must pass the guard to
     /// [`finish`](Controller::finish). `None` in a forked child.
-    pub(super) fn enter(&self) -> Option<(MutexGuard<'_, State>, Ns)> {
+    pub(super) fn enter(&self) -> Option<(MutexGuard<'_, Members>, Ns)> {
         if self.is_forked_child() {
             return None;
         }
@@ -196,7 +196,7 @@ impl Controller {
 
     /// Releases the members that can continue, starts the refill timer if it is needed, unlocks the
     /// state, and wakes the released members.
-    pub(super) fn finish(&self, mut state: MutexGuard<'_, State>, now: Ns) {
+    pub(super) fn finish(&self, mut state: MutexGuard<'_, Members>, now: Ns) {
         let effects = events::after(|| {
             let effects = state.release(now);
             if !state.is_active && !state.group.is_idle() {
@@ -341,21 +341,21 @@ impl Controller {
     }
 
     /// Lets callers take permits without the lock again, if the refill timer runs.
-    fn open(&self, state: &mut State) {
+    fn open(&self, state: &mut Members) {
         if state.is_active && !state.is_closed {
             state.group.open(&self.permits.0);
         }
     }
 
     /// Locks the group. Closes the permits that callers can take without the lock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Members> {
         let mut state = locked(&self.state);
         state.group.close(&self.permits.0);
         state
     }
 }
 
-impl State {
+impl Members {
     /// Removes the wakers of the released members. Charges each released task its permits.
     fn release(&mut self, now: Ns) -> Effects {
         let mut woken = Vec::new();

@@ -26,7 +26,7 @@ pub struct ClockFired<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ClockTimerState {
     pub(super) base: TimeBase,
     pub(super) arming: Mutex<Arming>,
     /// How the timers of this set learn that a clock was set.
@@ -86,7 +86,7 @@ impl Arming {
     }
 }
 
-impl State {
+impl ClockTimerState {
     /// Returns the time that is left until a deadline; [`Ns::NEVER`] without one.
     pub(super) fn left(&self, armed: Armed, clock: &HostClock) -> Ns {
         match armed {
@@ -168,7 +168,7 @@ impl State {
 }
 
 /// Marks the end of the user's callback, also if that panics (A5: counts come back).
-struct Runs<'a>(&'a State);
+struct Runs<'a>(&'a ClockTimerState);
 
 impl<'a> Runs<'a> {
     fn end(self) -> MutexGuard<'a, Arming> {

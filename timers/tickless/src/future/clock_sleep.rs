@@ -32,10 +32,10 @@ pub struct ClockSleep {
 }
 
 /// What the task and the timer's callback share.
-type Waits = Arc<OfProcess<Mutex<State>>>;
+type Waits = Arc<OfProcess<Mutex<Waiter>>>;
 
 #[derive(Debug, Default)]
-struct State {
+struct Waiter {
     has_fired: bool,
     waker: Option<Waker>,
 }

@@ -53,15 +53,15 @@ struct Cache(TryLock<FreeSlots, AtomicU64>);
 #[derive(Debug, Default)]
 struct FreeSlots {
     /// The batch from which slots are taken, and to which they are given back.
-    first: Batch,
+    first: SlotBatch,
     /// A spare batch, always full or empty. Swapped with `first` when `first` has run empty, or has
     /// no room for another slot.
-    second: Batch,
+    second: SlotBatch,
 }
 
 /// Up to [`BATCH`] free slots, linked through their first words.
 #[derive(Debug, Default)]
-struct Batch {
+struct SlotBatch {
     top: Option<NonNull<FreeSlot>>,
     count: u64,
 }
@@ -81,7 +81,7 @@ struct Depot {
 }
 
 // SAFETY: the pointers lead to memory that the arena owns and that is not in use.
-unsafe impl Send for Batch {}
+unsafe impl Send for SlotBatch {}
 // SAFETY: as above.
 unsafe impl Send for Depot {}
 
@@ -189,7 +189,7 @@ impl Class {
     }
 }
 
-impl Batch {
+impl SlotBatch {
     #[inline]
     fn pop(&mut self) -> Option<NonNull<FreeSlot>> {
         let slot = self.top?;
@@ -210,17 +210,17 @@ impl Batch {
 
 impl Depot {
     /// Takes a batch that was given back, or cuts new slots. `None` if there is no memory left.
-    fn take(&mut self, size: usize) -> Option<Batch> {
+    fn take(&mut self, size: usize) -> Option<SlotBatch> {
         if let Some(top) = self.batches {
             // SAFETY: the top slot of a batch in the depot is free, so it contains a `FreeSlot`.
             self.batches = unsafe { (*top.as_ptr()).next_batch };
-            return Some(Batch { top: Some(top), count: BATCH });
+            return Some(SlotBatch { top: Some(top), count: BATCH });
         }
         let (start, left) = match self.rest {
             Some((start, left)) if left >= size => (start, left),
             _ => self.grow()?,
         };
-        let mut batch = Batch::default();
+        let mut batch = SlotBatch::default();
         let count = (left / size).min(BATCH as usize);
         // Push the last slot first, so that slots are later taken in the order of their addresses.
         for nth in (0..count).rev() {
@@ -233,7 +233,7 @@ impl Depot {
     }
 
     /// Puts a batch on the stack of full ones.
-    fn give_back(&mut self, batch: Batch) {
+    fn give_back(&mut self, batch: SlotBatch) {
         let Some(top) = batch.top else { return };
         // SAFETY: the top slot of a batch is free, so it contains a `FreeSlot`.
         unsafe { (*top.as_ptr()).next_batch = self.batches };

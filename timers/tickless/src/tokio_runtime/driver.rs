@@ -37,7 +37,7 @@ use tokio::time::{Instant, Sleep};
 /// Fires the due timers, on one thread at a time.
 #[derive(Debug)]
 pub(super) struct Driver {
-    state: Mutex<State>,
+    state: Mutex<DriverState>,
     /// The requests to fire timers since a thread began to serve them; zero while no thread does.
     requests: AtomicU64,
     /// Whether `fire_late` wants timers fired although the reactor has reported no expiry.
@@ -48,7 +48,7 @@ pub(super) struct Driver {
 }
 
 #[derive(Debug)]
-struct State {
+struct DriverState {
     driver: EventLoopDriver<()>,
     /// A sleep of tokio's until the next deadline. `None` if none is pending, or with the timerfd.
     sleep: Option<Pin<Box<Sleep>>>,
@@ -93,7 +93,7 @@ impl RuntimeTimers {
         let (timers, driver) =
             Builder::new().start_in_runtime(Arc::<RuntimeClock>::clone(&clock), device);
         let driver = Driver {
-            state: Mutex::new(State { driver, sleep: None }),
+            state: Mutex::new(DriverState { driver, sleep: None }),
             requests: AtomicU64::new(0),
             are_late: AtomicBool::new(false),
             #[cfg(linux_platform)]
@@ -139,7 +139,7 @@ impl RuntimeTimers {
     }
 }
 
-impl State {
+impl DriverState {
     /// Runs the due timers, and makes tokio wake `waker` at the next deadline.
     ///
     /// As with tokio's own timers, a timer is due when tokio's driver has reached its deadline, and
@@ -177,7 +177,7 @@ impl State {
 impl Driver {
     /// Calls the closure `run`. If a call of this function is in progress already, on any thread,
     /// only makes that call run its own closure once more.
-    fn run(&self, mut run: impl FnMut(&mut State)) {
+    fn run(&self, mut run: impl FnMut(&mut DriverState)) {
         let mut seen = 1;
         // Release: pairs with the Acquire below, so the other call sees what this thread has done.
         if self.requests.fetch_add(1, Ordering::AcqRel) > 0 {
@@ -247,7 +247,7 @@ mod tests {
     fn a_call_during_another_one_makes_that_run_again() {
         let (_timers, driver) = Builder::new().start_in_loop_with(|_| ());
         let driver = Driver {
-            state: Mutex::new(State { driver, sleep: None }),
+            state: Mutex::new(DriverState { driver, sleep: None }),
             requests: AtomicU64::new(0),
             are_late: AtomicBool::new(false),
             #[cfg(linux_platform)]

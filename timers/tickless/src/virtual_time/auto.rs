@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(1);
 /// Which threads are busy.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<WorkState>,
     /// Notified when a thread stops being busy, is woken, or has advanced the clock, if a thread
     /// waits: a notification is a system call.
     pub(super) changed: Condvar,
@@ -36,7 +36,7 @@ pub(super) struct Work {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct WorkState {
     pub(super) busy: usize,
     /// The number of threads that wait for `Work::changed`.
     waiting: usize,
@@ -173,8 +173,8 @@ impl VirtualTime {
     /// due. Returns whether a timer fired. Unlocks the state while callbacks run.
     fn move_if_idle<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> (MutexGuard<'a, State>, bool) {
+        mut state: MutexGuard<'a, WorkState>,
+    ) -> (MutexGuard<'a, WorkState>, bool) {
         state.missed = true;
         while state.missed && state.busy == 0 && state.stepping.is_none() && !self.moves_here() {
             state.missed = false;
@@ -261,11 +261,11 @@ impl Drop for Stepping<'_> {
 }
 
 impl Work {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, WorkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, WorkState>) -> MutexGuard<'a, WorkState> {
         state.waiting += 1;
         let waited = self.changed.wait_timeout(state, POLL);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -274,7 +274,7 @@ impl Work {
     }
 
     /// Lets the threads that wait look at the state again, which the caller has changed.
-    pub(super) fn notify(&self, state: &State) {
+    pub(super) fn notify(&self, state: &WorkState) {
         if state.waiting > 0 {
             self.changed.notify_all();
         }

@@ -1,6 +1,6 @@
 //! Counts the threads of a runtime on a virtual clock.
 //!
-//! Each thread of the runtime is one count of `State::busy` from the moment at which another thread
+//! Each thread of the runtime is one count of `WorkState::busy` from the moment at which another thread
 //! starts it until it ends, except while it is parked. The clock does not know which tasks are
 //! woken. So on a runtime's clock, a count ends in a task that is queued behind the woken ones.
 
@@ -11,7 +11,7 @@ use crate::timer::waits;
 #[cfg(feature = "tokio-test-util")]
 use tokio::runtime::Handle;
 
-/// One count of [`State::busy`]; dropping this ends it.
+/// One count of [`WorkState::busy`]; dropping this ends it.
 pub(super) struct Count(pub(super) VirtualTime);
 
 impl Drop for Count {

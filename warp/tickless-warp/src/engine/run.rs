@@ -238,7 +238,7 @@ impl Engine<'_> {
             self.handle(tid, event);
             return true;
         }
-        // Perhaps a thread sleeps only until the tracer takes its notice (a message about a call).
+        // Perhaps a thread sleeps only until the tracer takes its notice.
         let notice = self.listener.as_ref().and_then(Listener::next);
         notice.map(|notice| self.begin_by_notice(notice)).is_some()
     }

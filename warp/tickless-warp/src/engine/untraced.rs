@@ -1,14 +1,14 @@
 //! Untraced waits: system calls that wait with the kernel's own timeout. The begin of one leads to
-//! a notice (a message to the tracer) or, where an eBPF program follows the sleeps of threads, to
-//! nothing. Its end leads to nothing.
+//! a notice or, where an eBPF program follows the sleeps of threads, to nothing. Its end leads to
+//! nothing.
 //!
 //! A busy server makes many waits with a timeout, nearly all of which end by an event. While the
 //! clock flows as real time does, the kernel's timeout is right, so the call is made as it is. The
 //! tracer records the deadline. When the clock has jumped to the deadline, the tracer interrupts
 //! the call, if the thread is still in it, and gives it the result of a timeout.
 //!
-//! A census (the check whether all threads sleep) finds the waits that have begun without a notice,
-//! and those that have ended, before the clock jumps.
+//! A census finds the waits that have begun without a notice, and those that have ended, before the
+//! clock jumps.
 
 use super::state::Engine;
 use super::waits::{ERESTARTSYS, is_interrupted, wait_of, write_remaining};

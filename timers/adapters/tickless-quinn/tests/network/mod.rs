@@ -12,11 +12,11 @@ use std::task::{Context, Poll, Waker};
 /// A set of sockets that send to each other. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Inboxes>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Inboxes {
     inboxes: HashMap<SocketAddr, Inbox>,
 }
 
@@ -32,7 +32,7 @@ impl Network {
         Arc::new(Socket { address, network: self.clone() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Inboxes> {
         self.state.lock().expect("no thread panics while it holds the lock")
     }
 }

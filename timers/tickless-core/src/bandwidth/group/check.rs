@@ -1,6 +1,6 @@
 //! A consistency check that walks the whole group, for tests.
 
-use super::{Group, State};
+use super::{Group, Member};
 use crate::invariant::BrokenInvariant;
 
 impl Group {
@@ -20,7 +20,7 @@ impl Group {
         if self.pool > 0 && self.held() > self.capacity() {
             return Err(BrokenInvariant("bandwidth group: it holds more than its capacity"));
         }
-        let waits = |slot: &&super::Slot| matches!(slot.state, State::Waiting { .. });
+        let waits = |slot: &&super::Slot| matches!(slot.state, Member::Waiting { .. });
         let found = self.members.iter().filter(waits).count();
         if found != self.waiting() {
             return Err(BrokenInvariant("bandwidth group: the number of waiting members is wrong"));
@@ -29,8 +29,8 @@ impl Group {
             return Err(BrokenInvariant("bandwidth group: most members in the queue have left"));
         }
         let has_enough = |slot: &super::Slot| match slot.state {
-            State::Waiting { want, .. } => slot.balance >= i128::from(want),
-            State::Free | State::Running => false,
+            Member::Waiting { want, .. } => slot.balance >= i128::from(want),
+            Member::Free | Member::Running => false,
         };
         if self.members.iter().any(has_enough) {
             return Err(BrokenInvariant("bandwidth group: a member waits in vain"));

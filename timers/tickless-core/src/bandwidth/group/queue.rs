@@ -1,6 +1,6 @@
 //! The queue of waiting members, and how they are released.
 
-use super::{Group, MemberId, Slot, State};
+use super::{Group, Member, MemberId, Slot};
 use crate::time::Ns;
 
 impl Group {
@@ -23,7 +23,7 @@ impl Group {
         self.waiting.pop_front();
         self.sweep();
         if let Some(slot) = self.slot(id) {
-            slot.state = State::Running;
+            slot.state = Member::Running;
         }
         self.counts.released += 1;
         self.counts.waited += now - since;
@@ -45,7 +45,7 @@ impl Group {
     fn first_waiting(&mut self) -> Option<(MemberId, u64, Ns)> {
         loop {
             let id = *self.waiting.front()?;
-            if let Some(&mut Slot { state: State::Waiting { want, since }, .. }) = self.slot(id) {
+            if let Some(&mut Slot { state: Member::Waiting { want, since }, .. }) = self.slot(id) {
                 return Some((id, want, since));
             }
             self.waiting.pop_front();

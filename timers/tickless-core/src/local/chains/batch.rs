@@ -8,16 +8,16 @@ use crate::local::table::NO_SLOT;
 /// Room for the slot numbers of a chunk: a power of two, so a masked index needs no bounds check.
 const ROOM: usize = 16;
 
-pub(super) struct Batch {
+pub(super) struct ChunkCopy {
     slots: [u32; ROOM],
     /// The numbers from here to `end` remain.
     at: usize,
     end: usize,
 }
 
-impl Batch {
-    pub(super) const fn new() -> Batch {
-        Batch { slots: [NO_SLOT; ROOM], at: 0, end: 0 }
+impl ChunkCopy {
+    pub(super) const fn new() -> ChunkCopy {
+        ChunkCopy { slots: [NO_SLOT; ROOM], at: 0, end: 0 }
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::task::Waker;
 
-pub(super) struct State {
+pub(super) struct Waiting {
     timers: LocalTimers<()>,
     /// The tasks of coarse sleeps, then those of precise ones.
     tasks: [Tasks; 2],
@@ -27,7 +27,7 @@ struct Tasks {
     idle: u32,
 }
 
-/// The kind of a sleep's timer. The values are indices of [`State::tasks`].
+/// The kind of a sleep's timer. The values are indices of [`Waiting::tasks`].
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Coarse,
@@ -45,16 +45,16 @@ impl Kind {
     }
 }
 
-impl State {
-    pub(super) fn new(clock: Clock, tick: Tick) -> State {
+impl Waiting {
+    pub(super) fn new(clock: Clock, tick: Tick) -> Waiting {
         let timers = LocalTimers::with_tick(clock, tick);
         let tasks = [(); 2].map(|()| Tasks { of_slot: Vec::new(), idle: NO_SLOT });
-        State { timers, tasks, due: VecDeque::new(), is_closed: false }
+        Waiting { timers, tasks, due: VecDeque::new(), is_closed: false }
     }
 
     /// Returns a state without timers, in which none can be armed.
-    pub(super) fn closed() -> State {
-        State { is_closed: true, ..State::new(Clock::manual(Instant::ZERO), Tick::default()) }
+    pub(super) fn closed() -> Waiting {
+        Waiting { is_closed: true, ..Waiting::new(Clock::manual(Instant::ZERO), Tick::default()) }
     }
 
     pub(super) fn pending(&self) -> usize {
@@ -71,7 +71,7 @@ impl State {
 
     /// Sets the time of the last advance, and moves the wakers of sleeps that are due to `due`.
     pub(super) fn advance(&mut self, now: Instant) -> Clock {
-        let State { timers, tasks, due, .. } = self;
+        let Waiting { timers, tasks, due, .. } = self;
         timers.advance(now, |_, key| {
             let (kind, slot) = Kind::of(key);
             let fired = tasks[kind as usize].of_slot.get_mut(slot as usize);
