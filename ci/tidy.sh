@@ -61,6 +61,8 @@ refuse 'finish it, or file an issue and drop the mark' \
   git grep -nE '\b(T[O]DO|F[I]XME|X[X]X)\b|\b(to[d]o|unimp[l]emented)!\(|not (yet )?imp[l]emented'
 refuse 'move what the timers need into timers/' \
   git grep -nE 'path = ".*(lab|warp)/' -- 'timers/*Cargo.toml'
+refuse 'let warp use nothing of the other houses but tickless-core' \
+  git grep -nP 'path = ".*(lab|timers)/(?!tickless-core")' -- 'warp/*Cargo.toml'
 refuse 'use the word of the Platform' atomics
 refuse 'remove `doctest = false`, or nothing runs these examples' unrun_examples
 refuse 'declare the module in its parent, or delete the file' undeclared_modules

@@ -1,42 +1,44 @@
-//! Checks the table of timers/ARCHITECTURE.md that follows one timer through the code: every file
-//! and function that it names exists.
+//! Checks the tables of the houses' ARCHITECTURE.md that lead through the code: every file and
+//! function that they name exists.
 
 use crate::source::{SourceFile, find_words};
 
-const DOCUMENT: &str = "timers/ARCHITECTURE.md";
-const SECTION: &str = "## Follow one timer";
-
-/// Finds rows of the table with a file that does not exist, or a function that it does not define.
+/// Finds rows of such tables with a file that does not exist, or a function that it does not
+/// define. Their second column is headed `file`.
 pub fn missing_steps(files: &[SourceFile]) -> Vec<String> {
-    let Some(document) = files.iter().find(|file| file.path == DOCUMENT) else {
-        return Vec::new();
-    };
+    let pages = files.iter().filter(|file| file.path.ends_with("/ARCHITECTURE.md"));
+    pages.flat_map(|page| missing_in(page, files)).collect()
+}
+
+fn missing_in(page: &SourceFile, files: &[SourceFile]) -> Vec<String> {
     let breach = |line, what: String| {
-        document.breach(line, &what, "follow the timer again, and name what is there")
+        page.breach(line, &what, "follow the code again, and name what is there")
     };
-    let lines = (1..).zip(&document.lines).skip_while(|(_, line)| *line != SECTION);
-    let section = lines.skip(1).take_while(|(_, line)| !line.starts_with("## "));
-    let rows: Vec<_> = section.filter(|(_, line)| line.starts_with("| ")).collect();
-    // The first row is the table's header.
-    if rows.len() < 2 {
-        return vec![breach(1, format!("the section `{SECTION}` has no table"))];
-    }
-    let mut breaches = Vec::new();
-    for (line, row) in &rows[1..] {
+    let (mut breaches, mut tables, mut is_table) = (Vec::new(), 0, false);
+    for (line, row) in (1..).zip(&page.lines) {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
-        let [_, path, functions] = cells[..] else {
-            breaches.push(breach(*line, "the row has not three cells".to_string()));
-            continue;
-        };
-        for path in quoted(path) {
-            let Some(file) = files.iter().find(|file| file.path == path) else {
-                breaches.push(breach(*line, format!("`{path}` does not exist")));
-                continue;
-            };
-            let missing = quoted(functions).filter(|function| !defines(file, function));
-            let what = |function| format!("`{path}` has no function `{function}`");
-            breaches.extend(missing.map(|function| breach(*line, what(function))));
+        match cells[..] {
+            _ if !row.starts_with('|') => is_table = false,
+            [_, "file", _] => (tables, is_table) = (tables + 1, true),
+            [_, path, functions] if is_table => {
+                for path in quoted(path) {
+                    let Some(file) = files.iter().find(|file| file.path == path) else {
+                        breaches.push(breach(line, format!("`{path}` does not exist")));
+                        continue;
+                    };
+                    let missing = quoted(functions).filter(|function| !defines(file, function));
+                    let what = |function| format!("`{path}` has no function `{function}`");
+                    breaches.extend(missing.map(|function| breach(line, what(function))));
+                }
+            }
+            _ if is_table && row.starts_with("| ") => {
+                breaches.push(breach(line, "the row has not three cells".to_string()));
+            }
+            _ => {}
         }
+    }
+    if tables == 0 {
+        breaches.push(breach(1, "no table has a column `file`".to_string()));
     }
     breaches
 }
@@ -54,9 +56,9 @@ fn defines(file: &SourceFile, function: &str) -> bool {
 #[test]
 fn steps_that_do_not_exist_are_found() {
     let found = |rows: &str| {
-        let text = format!("# A\n{SECTION}\n\n| step | file | functions |\n|---|---|---|\n{rows}");
+        let text = format!("# A\n\n| step | file | functions |\n|---|---|---|\n{rows}");
         let files = [
-            SourceFile::new(DOCUMENT, &text),
+            SourceFile::new("timers/ARCHITECTURE.md", &text),
             SourceFile::new("a.rs", "pub fn start<T>() {}\nfn arm() {} // fn not_code"),
         ];
         missing_steps(&files)
@@ -65,15 +67,14 @@ fn steps_that_do_not_exist_are_found() {
     for (rows, what) in [
         (
             "| Arm | `a.rs` | `starts` |\n",
-            "timers/ARCHITECTURE.md:6: `a.rs` has no function `starts`",
+            "timers/ARCHITECTURE.md:5: `a.rs` has no function `starts`",
         ),
         ("| Arm | `a.rs` | `not_code` |\n", "no function `not_code`"),
         ("| Arm | `b.rs` | `start` |\n", "`b.rs` does not exist"),
         ("| Arm | `a.rs` |\n", "not three cells"),
-        ("no table\n", "has no table"),
     ] {
         let [breach] = &found(rows)[..] else { panic!("{rows}") };
         assert!(breach.contains(what), "{breach}");
     }
-    assert_eq!(missing_steps(&[SourceFile::new(DOCUMENT, "# A\n")]).len(), 1);
+    assert_eq!(missing_steps(&[SourceFile::new("lab/ARCHITECTURE.md", "# A\n")]).len(), 1);
 }
