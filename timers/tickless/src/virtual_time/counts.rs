@@ -1,8 +1,8 @@
 //! Counts the threads of a runtime on a virtual clock.
 //!
-//! Each thread of the runtime is one count of `WorkState::busy` from the moment at which another thread
-//! starts it until it ends, except while it is parked. The clock does not know which tasks are
-//! woken. So on a runtime's clock, a count ends in a task that is queued behind the woken ones.
+//! Each thread of the runtime is one count of `WorkState::busy` from the moment at which another
+//! thread starts it until it ends, except while it is parked. The clock does not know which tasks
+//! are woken. So on a runtime's clock, a count ends in a task that is queued behind the woken ones.
 
 use super::VirtualTime;
 #[cfg(feature = "tokio-test-util")]
