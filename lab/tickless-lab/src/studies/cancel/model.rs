@@ -7,18 +7,7 @@
 //! 29,000 cycles.) CPU 0 arms a timer, waits about a tick, cancels the timer, and counts the cycles
 //! of the cancel.
 //!
-//! The table lists the published figures, with what each is used for: *calibrates* means that a
-//! parameter of the simulated machine is fitted to it, *implied* that a formula gives it.
-//!
-//! | figure | use |
-//! |---|---|
-//! | 32 CPUs before, warm: 29,000 | calibrates the distance between nodes |
-//! | 4 CPUs after, warm: 88 | calibrates a critical section's own work, on both machines |
-//! | 32 CPUs after, warm: 95 | implied: checking one base costs the same on both machines |
-//! | 4 CPUs before, warm: 505 | implied if checking each base is one transfer of a line |
-//! | all with cold caches | predicted: how many times longer than warm, within 1.5x |
-//!
-//! The published figures for cold caches are not consistent with each other.
+//! Which figures are calibrated, implied and predicted: `docs/book/src/machine.md`.
 
 use crate::measure::Spread;
 use crate::studies::cell::{Band, Cell, Claim};

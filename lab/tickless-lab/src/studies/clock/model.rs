@@ -5,21 +5,7 @@
 //! base. The tick reads the clock a few times. The ticks of all CPUs come at the same moment unless
 //! they are skewed. All contention comes from that, because this workload's users read no clock.
 //!
-//! The table lists the published figures, with what each is used for: *calibrates* means that a
-//! parameter of the simulated machine is fitted to it, *predicted* that the simulation gives it.
-//!
-//! | figure | use |
-//! |---|---|
-//! | TSC throughput, both machines | calibrates the work per job |
-//! | 72 CPUs, HPET, 4.99 % of the time in the read | calibrates the device's service time |
-//! | 480 CPUs, HPET, 34 % | predicted, within 10 % of it |
-//! | combined, 1.41 % and 2.96 % | predicted, within 3x |
-//! | combined throughputs | predicted, within 3 % |
-//! | HPET throughputs | predicted, shown without a band |
-//!
-//! The published HPET throughputs are lower than the time in the read explains (it explains 614k
-//! and 2.08M jobs). The remaining loss comes from lock holding and retries outside of the read,
-//! which the published profile does not name. No extra parameter was added here to hide it.
+//! Which figures are calibrated, implied and predicted: `docs/book/src/machine.md`.
 
 use crate::studies::cell::{Band, Cell, Claim, Role, Scale};
 use crate::studies::fit::fitted;

@@ -18,10 +18,7 @@
 //! the change has the published direction. One CPU maintains the time, so its tick is longer.
 //! Callbacks run in a thread, and tasks of higher priority preempt them.
 //!
-//! | figure | use |
-//! |---|---|
-//! | `contrast.seeds`: seeds in which unbound falls more | predicted: 15 of 20; by chance: 10 |
-//! | `average.change`, `max.change` | no verdict: "stays" is also right without the mechanism |
+//! Which figures are calibrated, implied and predicted: `docs/book/src/machine.md`.
 
 use crate::measure::Spread;
 use crate::studies::cell::{Band, Cell, Claim};

@@ -7,17 +7,7 @@
 //! time. The groups use the library's bandwidth controller, in which one of the library's timers
 //! refills each group. The simulated machine sets the speed of a thread with busy siblings.
 //!
-//! The table lists the figures, with what each is used for: *calibrates* means that a parameter of
-//! the simulated machine is fitted to it, *implied* that a formula gives it, *predicted* that the
-//! simulation gives it.
-//!
-//! | figure | use |
-//! |---|---|
-//! | alone, 120 s | calibrates the work of a worker |
-//! | together, aligned, 155 s | calibrates a thread's speed beside seven others |
-//! | 30 ms and 50 ms apart, 131 and 121 s | implied by the two above: see `completion` |
-//! | utilisations, periods of 97 and 103 ms, power, energy | predicted |
-//! | power +15 %, energy -7 to -18 % of a later version | predicted, within a factor of 1.5 |
+//! Which figures are calibrated, implied and predicted: `docs/book/src/machine.md`.
 //!
 //! The later version of the patch was measured on another machine, which has a file of its own.
 //!

@@ -9,22 +9,8 @@
 //! that timer, and each arming programs it for the tick again. Leaving idle counts as CPU time of
 //! the task that woke up, because the run queue's clock was not read again in between.
 //!
-//! The tasks are on two sockets because the published shares require that. Both tasks together used
-//! 90 % of the elapsed time. On one socket, where the waker queues the woken task itself, a task's
-//! time begins while the other still works, and both together use 142 %. Between sockets an
-//! interrupt queues the task, and its time begins there. A forked task also starts on the idlest
-//! socket.
-//!
-//! The table lists the figures, with what each is used for: *calibrates* means that a parameter of
-//! the simulated machine is fitted to it, *predicted* that the simulation gives it.
-//!
-//! | figure | use |
-//! |---|---|
-//! | lazy, 5.324 us per round trip | calibrates the work inside a pipe call |
-//! | device writes per round trip, each policy | predicted: they come out of the library's code |
-//! | eager against lazy, +30 to +35 % | predicted, within a quarter |
-//! | CPU time of a task, eager against lazy, +30 to +37 % | predicted, within a quarter |
-//! | share of time that the tasks were on their CPUs | predicted, shown without a verdict |
+//! Why the tasks are on two sockets, and which figures are calibrated, implied and predicted:
+//! `docs/book/src/machine.md`.
 //!
 //! For the published test, `time` counted only the parent, which forks and does not wait for its
 //! child. So both tasks together took twice the printed CPU time: 90 % of the elapsed time, not 45

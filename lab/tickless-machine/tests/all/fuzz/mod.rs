@@ -6,18 +6,7 @@
 //! the *safety phase*, in which faults are injected. No faults are injected in the *liveness phase*
 //! that follows: every timer that is still armed must fire in bounded time.
 //!
-//! The checkers are independent of the code under test. They see only the calls, their results, and
-//! which callbacks ran:
-//!
-//! - expiry: no callback runs before its time, without an arming, or after a cancel of its arming;
-//!   no timer is lost, and none is late after the last fault;
-//! - cancel: the result of a cancel is what has happened; after a cancel that waits the callback is
-//!   not running; a callback never overlaps itself;
-//! - locks: a CPU never holds two; it holds one when it programs a timer device, and none when it
-//!   interrupts another CPU or runs a callback;
-//! - idle: no CPU sleeps through the first timer of its base;
-//! - bases: [`Bases::check`](tickless_core::bases::Bases::check) succeeds;
-//! - the run ends: no program waits forever.
+//! The faults and the checkers: `docs/book/src/machine.md`.
 
 // The guarantees that this checks, by their numbers in the contract: for expiry W1 (never early),
 // X10 (no callback of a cancelled arming), D8 and R13 (no timer or event lost); for cancelling X1
