@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The runs in 2027 of three schedules of cron in 19 libraries, and the day of the week that most
-# of them have: `0 0 13 * 5`, `0 0 */2 * 5` and `0 0 1-31 * 5`. By the manual of cron, a job whose
-# two days are both given runs on either; one whose field begins with a star, on both. So it
-# should be 64, 27 and 365 runs, with Fridays, as for 3 of them.
+# of them have: `0 0 13 * 5`, `0 0 */2 * 5` and `0 0 1-31 * 5`. By Debian's manual of cron, a job
+# runs on either day if both fields "aren't *": 64, 212 and 365 runs, with Fridays, as seven have
+# it. Three take a field that begins with a star as one that is not given (27 runs), two one that
+# names all days (53 runs). Seven need both days, and two of these count the days of the week from
+# another one.
 # Guessed before the run: all but Celery do as cron does.
 . "$(dirname "$0")/lib.sh"
 python croniter==7.0.0 cronsim==2.8 pycron==3.3.0 crontab==1.0.5 apscheduler==3.11.3 \
