@@ -121,7 +121,7 @@ prints() {
   shift 2
   chosen "$name" || return 0
   { timeout -k 1 "$limit" "$@" || true; } >"$folder/out" 2>&1 </dev/null
-  if ! grep -q "$message" "$folder/out"; then
+  if ! grep -qe "$message" "$folder/out"; then
     echo "$name: prints no '$message'" >&2
     cat "$folder/out" >&2
     exit 1
