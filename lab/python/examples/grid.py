@@ -19,13 +19,13 @@ import tickless
 def cell(cpus: int, policy: str, seed: int) -> list[dict[str, Any]]:
     """One cell; nothing else is shared between them."""
     return tickless.simulate(
-        "schedule", "haswell-ex-4s", cpus=cpus, policy=policy, seed=seed, length=4, threads=1
+        "schedule", "haswell-ex-4s", cpus=cpus, policy=policy, seed=seed, length=500, threads=1
     )
 
 
 if __name__ == "__main__":
     seeds = range(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
-    grid = list(itertools.product([4, 18, 72], ["restart-aware", "linux-7.1"], seeds))
+    grid = list(itertools.product([2, 4, 8], ["restart-aware", "linux-7.1"], seeds))
     with concurrent.futures.ThreadPoolExecutor() as pool:
         cells = list(pool.map(cell, *zip(*grid)))
     rows = polars.DataFrame(list(itertools.chain(*cells)), infer_schema_length=None)

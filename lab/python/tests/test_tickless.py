@@ -131,6 +131,18 @@ def test_what_a_machine_or_a_study_does_not_have_is_named(arguments: dict[str, A
         tickless.simulate("rearm", **{"machine": "x5675-2s"} | arguments)
 
 
+def test_a_file_is_not_taken_for_a_machine_of_its_name(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(tickless.TicklessError, match="write ./x5675-2s"):
+        tickless.save_machine("x5675-2s", "host")
+    path = pathlib.Path("x5675-2s")
+    for same in (tickless.save_machine(path, "x5675-2s", {"event.program_ns": 7}), path):
+        numbers = {number["key"]: number["value"] for number in tickless.machine(same)["numbers"]}
+        assert numbers["event.program_ns"] == 7
+
+
 def test_projections_have_a_point_for_each_size_and_policy() -> None:
     idle = TRACES / "idle.txt.gz"
     points = tickless.project(idle, "host", cpus=[2, 4], policy="lazy", seconds=1)["points"]

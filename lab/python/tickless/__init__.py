@@ -129,8 +129,14 @@ def machine(name: _Path) -> _Document:
     >>> numbers["topology.sockets"]
     2.0
     """
-    found: _Document = _document("machines", name)
+    found: _Document = _document("machines", _machine(name))
     return found
+
+
+def _machine(name: _Path) -> str:
+    """A name, or a file's path, which the program tells from a name by its folder."""
+    path = _os.fspath(name)
+    return path if isinstance(name, str) or _os.path.dirname(path) else _os.path.join(_os.curdir, path)
 
 
 def save_machine(
@@ -143,11 +149,13 @@ def save_machine(
 ) -> str:
     """Writes the file of a machine like another one, with other numbers. Returns its path.
 
-    ``cpus`` keeps cores and sockets whole. ``title`` is the machine's name in results.
+    ``cpus`` keeps cores and sockets whole. ``title`` is the machine's name in results. A file that is
+    there is replaced. The name of a machine of the program is refused without a folder (``./host``).
     """
-    changes = [f"{key}={value}" for key, value in numbers.items()]
-    _output("machines", like, set=changes or None, cpus=cpus, title=title, output=_os.fspath(path))
-    return _os.fspath(path)
+    changes = [f"{key}={value}" for key, value in dict(numbers).items()]
+    written = _machine(path)
+    _output("machines", _machine(like), set=changes or None, cpus=cpus, title=title, output=written)
+    return written
 
 
 def simulate(
@@ -166,21 +174,22 @@ def simulate(
     ``study`` is ``cancel``, ``clock``, ``deferred``, ``phase``, ``rearm`` or ``schedule``;
     ``machine`` a name of ``machines()`` or a file. ``cpus`` is a number that the machine can have,
     its own if left out. ``policy`` is one of ``rearm`` (``eager``, ``lazy``, ``restart-aware``) or
-    of ``schedule``; all run if it is left out. ``hz`` is the tick rate. ``length`` is the number of
-    round trips of ``rearm`` under named policies (20,000), or of messages of ``schedule`` (20). Each
-    of the others can be several. ``seed`` is for ``cancel``, ``deferred`` and ``schedule``, which
-    draw by chance. What the machine or the study does not have is an error. It takes ``threads``
-    CPUs, all if left out. Ctrl-C leaves no rows.
+    of ``schedule``; all run if it is left out, and figures of ``rearm`` then have the policy in
+    their names. ``hz`` is the tick rate, from 1 to 100,000, the machine's own if left out;
+    ``deferred`` has rates of its own. ``length`` is the number of round trips of ``rearm`` under
+    named policies (20,000), or of messages of ``schedule`` (2,000). A rate is ``None`` if fewer than
+    ten ticks were simulated. Each of the others can be several. ``seed`` is for ``cancel``,
+    ``deferred`` and ``schedule``, which draw by chance. What the machine or the study does not have
+    is an error. It takes ``threads`` CPUs, all if left out. Ctrl-C leaves no rows.
 
     >>> rows = simulate("rearm", "x5675-2s", policy="eager", length=100)
     >>> [round(row["value"]) for row in rows if row["figure"] == "device_writes_per_round_trip"]
     [8]
     """
-    names = _paths(machine)
     text = _output(
         "sweep",
         *_several("study", study),
-        machine=[_os.fspath(name) for name in names],
+        machine=[_machine(name) for name in _paths(machine)],
         policy=policy,
         length=length,
         threads=threads,
@@ -331,8 +340,10 @@ def study(
     """A study with its published figures, verdicts and plots, as ``tickless study`` shows it.
 
     It is simulated, or with ``live`` measured on this machine. ``cpus`` are the points of a curve.
+    A machine has whole cores and sockets, so a point can have more CPUs; its name says how many ran.
     """
-    options: dict[str, Any] = {"live": live, "quick": quick, "full": full, "machine": machine}
+    options: dict[str, Any] = {"live": live, "quick": quick, "full": full}
+    options["machine"] = None if machine is None else _machine(machine)
     options |= {"seed": seed, "sensitivity": sensitivity}
     found: _Document = _document("study", name, lists={"cpus": cpus}, **options)
     return found

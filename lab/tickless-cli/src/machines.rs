@@ -12,6 +12,7 @@ use tickless_lab::effort::Effort;
 use tickless_lab::machines::find;
 use tickless_lab::machines::measured::{self, IfBusy};
 use tickless_lab::output;
+use tickless_machine::machines::FILES;
 use tickless_machine::size::exactly;
 use tickless_machine::spec::{Origin, Parameter, Spec};
 
@@ -111,7 +112,12 @@ fn change(text: &str) -> Result<(String, f64), String> {
     Ok((key.to_string(), value))
 }
 
+/// A path that is also the name of a machine is refused: it would be read as the name.
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    if let Some((name, _)) = FILES.iter().find(|(name, _)| Path::new(name) == path) {
+        let what = format_args!("{name} is the name of a machine; write ./{name} or another file");
+        return Err(Failure::usage(what));
+    }
     output::write(path, text.as_bytes()).map_err(|error| Failure::file(path, error))?;
     print_with(|out| writeln!(out, "{}", path.display()))
 }

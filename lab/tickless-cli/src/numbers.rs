@@ -14,14 +14,16 @@ impl Numbers {
     pub fn within(text: &str, range: RangeInclusive<u64>) -> Result<Numbers, String> {
         let number = |text: &str| {
             let number = text.trim().parse::<u64>();
-            let number = number.map_err(|_| format!("{text:?} is not a whole number"))?;
             let (least, most) = (range.start(), range.end());
+            let wrong = |_| format!("{text:?} is not a whole number from {least} to {most}");
+            let number = number.map_err(wrong)?;
             let outside = || format!("{number} is not a number from {least} to {most}");
             range.contains(&number).then_some(number).ok_or_else(outside)
         };
         let mut list = Vec::new();
         for part in text.split(',') {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let range = part.split_once('-').filter(|(first, _)| !first.is_empty());
+            let (first, last) = range.unwrap_or((part, part));
             let (first, last) = (number(first)?, number(last)?);
             if first > last {
                 return Err(format!("{part} goes down; write {last}-{first}"));

@@ -17,6 +17,9 @@ use tickless_trace::replay::ReplayPolicy;
 /// The greatest tick rate of a simulated machine, in ticks a second.
 pub const HZ_MAX: u32 = 100_000;
 
+/// How many messages each sender of `schedule` sends to each receiver: 50 ms, or 13 ticks of 4 ms.
+const MESSAGES: u32 = 2_000;
+
 type Figures = Result<Vec<Figure>, String>;
 
 /// The name of a study that a cell can run: one of [`STUDIES`], or `schedule`.
@@ -92,11 +95,14 @@ impl Cell {
         }
         spec.seed = self.seed;
         if let Some(study) = Study::named(self.study.name()) {
-            let hz: &[&str] = if self.hz.is_some() { &["workload.hz"] } else { &[] };
-            let needs = [study.needs, hz].concat();
-            let has_all =
-                |(name, spec): &(&'static str, Spec)| spec.require(&needs).is_ok().then_some(*name);
-            spec.require(&needs).map_err(|error| {
+            if self.hz.is_some() && !study.needs.contains(&"workload.hz") {
+                let name = study.name;
+                return Err(format!("study {name} has tick rates of its own; leave the rate out"));
+            }
+            let has_all = |(name, spec): &(&'static str, Spec)| {
+                spec.require(study.needs).is_ok().then_some(*name)
+            };
+            spec.require(study.needs).map_err(|error| {
                 let others: Vec<&str> = built_in().filter_map(|one| has_all(&one)).collect();
                 format!("{error}. Study {} runs on {}", study.name, others.join(", "))
             })?;
@@ -152,8 +158,9 @@ impl Cell {
             (Some(study), None) => {
                 let cells = (study.cells)(&spec).map_err(|error| of_machine(&spec, error))?;
                 let figure = |cell: studies::Cell| {
-                    let role = self.role(like, &cell.id).to_string();
-                    Figure { role, ..figure(&cell.unpublished()) }
+                    let is_implied = cell.role == Role::Implied;
+                    let role = if is_implied { cell.role.name() } else { self.role(like, &cell.id) };
+                    Figure { role: role.to_string(), ..figure(&cell.unpublished()) }
                 };
                 Ok(cells.into_iter().map(figure).collect())
             }
@@ -177,22 +184,16 @@ impl Cell {
         let rounds = self.length.unwrap_or(20_000);
         let ran = rearm::run(spec, policy, rearm::Others::Watchdog, rounds);
         let ran = ran.map_err(|error| of_machine(spec, error))?;
-        // A rate of a run that ends within a few ticks would be that of its beginning.
         let ticks = ran.us * f64::from(rounds) * spec.value("workload.hz") / 1e6;
-        let is_seen = |unit: &str| ticks >= 10.0 || !unit.ends_with("/s");
-        let figure = |(what, unit, of): Column<rearm::Outcome>| {
-            Figure::predicted(what, unit, if is_seen(unit) { of(&ran) } else { f64::NAN })
-        };
-        Ok(rearm::COLUMNS.map(figure).to_vec())
+        Ok(figures(&rearm::COLUMNS, &ran, ticks))
     }
 
     fn slices(&self, spec: &Spec) -> Figures {
         let hz = self.hz.map_or_else(|| (spec.value("workload.hz") as u64).max(1), u64::from);
         let policy = self.policy.ok_or("study schedule runs under one policy; name it")?;
-        let load = schedule::Load::new(spec, hz, self.length.unwrap_or(20));
+        let load = schedule::Load::new(spec, hz, self.length.unwrap_or(MESSAGES));
         let ran = schedule::run(spec, load, policy).map_err(|error| of_machine(spec, error))?;
-        let columns = schedule::COLUMNS;
-        Ok(columns.map(|(what, unit, of)| Figure::predicted(what, unit, of(&ran))).to_vec())
+        Ok(figures(&schedule::COLUMNS, &ran, ran.ms * hz as f64 / 1e3))
     }
 
     /// Returns the columns that all rows of this cell share. `machine` is how the user named it.
@@ -209,6 +210,14 @@ impl Cell {
             ..Row::default()
         }
     }
+}
+
+/// Returns a run's figures. A rate of a run that ended within ten ticks would be that of its
+/// beginning, and is left out.
+fn figures<T>(columns: &[Column<T>], ran: &T, ticks: f64) -> Vec<Figure> {
+    let is_seen = |unit: &str| ticks >= 10.0 || !(unit.ends_with("/s") || unit.starts_with("per "));
+    let value = |unit, of: fn(&T) -> f64| if is_seen(unit) { of(ran) } else { f64::NAN };
+    columns.iter().map(|&(what, unit, of)| Figure::predicted(what, unit, value(unit, of))).collect()
 }
 
 /// The machines of this program, by name.

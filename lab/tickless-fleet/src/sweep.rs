@@ -66,6 +66,9 @@ impl Grid {
 
     fn policies_of(&self, study: StudyName) -> Result<Vec<Option<ReplayPolicy>>, String> {
         let known = study.policies();
+        if self.studies.iter().all(|study| study.policies().is_empty()) {
+            return Ok(options(&self.policies));
+        }
         let chosen = self.policies.iter().filter(|policy| known.contains(policy));
         let chosen: Vec<_> = chosen.copied().map(Some).collect();
         match chosen.is_empty() {
