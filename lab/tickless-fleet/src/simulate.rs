@@ -159,7 +159,8 @@ impl Cell {
                 let cells = (study.cells)(&spec).map_err(|error| of_machine(&spec, error))?;
                 let figure = |cell: studies::Cell| {
                     let is_implied = cell.role == Role::Implied;
-                    let role = if is_implied { cell.role.name() } else { self.role(like, &cell.id) };
+                    let role =
+                        if is_implied { cell.role.name() } else { self.role(like, &cell.id) };
                     Figure { role: role.to_string(), ..figure(&cell.unpublished()) }
                 };
                 Ok(cells.into_iter().map(figure).collect())
