@@ -54,8 +54,8 @@ pub(crate) struct Tree {
     pub(crate) threads: HashMap<pid_t, Thread>,
     pub(crate) processes: HashMap<pid_t, Process>,
     /// Threads that have run, and that a census (the check of all threads) has then found asleep,
-    /// each with its call.
-    pub(crate) fell_asleep: Vec<(pid_t, InCall)>,
+    /// each with its call, unless the tracer has learnt something of it since.
+    pub(crate) fell_asleep: HashMap<pid_t, InCall>,
     /// Whether a signal is perhaps on its way to a thread that is held in a sleep.
     pub(crate) signals: Signals,
     /// The same of signals that the kernel sends by itself, for data or a message that arrives.
@@ -101,6 +101,7 @@ impl Tree {
     pub(crate) fn on(&mut self, tid: pid_t, change: Change, now: Ns) -> Effects {
         let Some(thread) = self.threads.get_mut(&tid) else { return Effects::default() };
         let effects = thread.state.on(change, now);
+        self.fell_asleep.remove(&tid);
         if effects.signals == Signals::UnderWay {
             self.signals = Signals::UnderWay;
         }
