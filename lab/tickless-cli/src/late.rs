@@ -15,7 +15,7 @@ use tickless_core::time::Ns;
 use tickless_lab::text::time;
 use tickless_trace::Trace;
 use tickless_trace::late::{
-    CauseShare, EVENTS, Folded, Hop, Late, LateSleep, LongWait, Selection, Share, explain,
+    CauseShare, EVENTS, Folded, Hop, Late, LateSleep, LongWait, Selection, Share, busiest, explain,
 };
 use tickless_trace::record::{Options, Tracefs};
 
@@ -71,8 +71,9 @@ impl Command for LateArgs {
         traces::complain_of(&trace, self.format, &mut late.notes);
         if late.threads == 0 && !selection.is_any() {
             return Err(Failure::new(format_args!(
-                "{}: no such process or thread in it. See which there are: ps -eLo pid,lwp,comm",
-                late.file
+                "{}: no such process or thread in it. The busiest that it has: {}",
+                late.file,
+                busiest(&trace).join(", ")
             )));
         }
         if late.sleeps == 0 && is_blind(&late) && self.trace.is_some() {
@@ -152,7 +153,7 @@ impl Results for Late {
         let title = "What ended the sleeps of these threads, timed or not:";
         write_shares(title, ["share", "time", "sleeps", "woken by"], &self.woken_by, out)?;
         if *late + waits.late == 0 {
-            let what = match is_blind(self) {
+            let what = match is_blind(self) || self.never_ran {
                 true => "What was late is not to be seen",
                 false => "Nothing was late",
             };

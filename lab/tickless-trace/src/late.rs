@@ -18,7 +18,7 @@ mod spans;
 mod waits;
 
 use crate::list::List;
-use crate::read::{EventKind, Limited, Trace};
+use crate::read::{Event, EventKind, Limited, Record, Trace};
 use cause::Waiting;
 use follow::{HopKind, Sleep};
 use serde::Serialize;
@@ -96,6 +96,8 @@ pub struct Late {
     pub seen_percent: f64,
     /// How many threads are selected, of those that the trace names.
     pub threads: u64,
+    /// Whether threads are selected and the trace shows none of them running.
+    pub never_ran: bool,
     pub sleeps: u64,
     pub late: u64,
     pub folded: Folded,
@@ -216,11 +218,25 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let causes = shares(hops.map(|hop| (hop.cause, 1, hop.ns)));
     let share =
         |Share { cause, times: sleeps, ns, percent }| CauseShare { cause, sleeps, ns, percent };
+    let selected: BTreeSet<u32> =
+        threads(trace).into_iter().filter(|pid| is_selected(*pid)).collect();
+    let ran = |record: &Record| match record.event {
+        Event::SchedSwitch { next_pid, .. } if selected.contains(&next_pid) => true,
+        _ => selected.contains(&record.pid),
+    };
+    let is_unknown = sleeps + waits.count == 0 && !selected.is_empty();
+    let never_ran = is_unknown && !trace.records.iter().any(ran);
+    let threads = selected.len() as u64;
+    let never = format!(
+        "none of the {threads} selected threads ran in this trace: were they under load while it \
+         was recorded?"
+    );
     Late {
         file: trace.path.clone(),
         threshold_ns: threshold.0,
         seen_percent: trace.seen_percent(),
-        threads: threads(trace).into_iter().filter(|pid| is_selected(*pid)).count() as u64,
+        threads,
+        never_ran,
         sleeps,
         late: worst.count,
         folded,
@@ -231,7 +247,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
             waits.wakers.iter().map(|(waker, &(times, ns))| (waits.describe(*waker), times, ns)),
         ),
         waits: explained_waits(trace, &spans, &waits),
-        notes: seldom_throttled(trace),
+        notes: never_ran.then_some(never).into_iter().chain(seldom_throttled(trace)).collect(),
         steal_ns: trace.processes.steal.map(|steal| steal.0),
         missing: missing(trace),
     }
@@ -278,6 +294,14 @@ fn release(trace: &Trace, spans: &Spans) {
 fn threads(trace: &Trace) -> BTreeSet<u32> {
     let named = trace.tasks.keys().copied().chain(trace.processes.threads());
     named.filter(|pid| *pid != 0).collect()
+}
+
+/// Returns the names of the eight processes with the most events in a trace.
+pub fn busiest(trace: &Trace) -> Vec<String> {
+    let name = |process| trace.processes.name(process).unwrap_or_else(|| trace.task_name(process));
+    let pids = trace.records.iter().map(|record| record.pid).filter(|pid| *pid != 0);
+    let all = shares(pids.map(|pid| (name(trace.processes.of(pid)).to_string(), 1, 1)));
+    all.into_iter().take(8).map(|it| it.cause).collect()
 }
 
 /// Adds up how often each cause occurred, and its time. Those with the most time come first.

@@ -213,10 +213,6 @@ mod tests {
         assert!(lines.lines().all(|line| processes.read(line.as_bytes())));
         assert_eq!([70, 71, 72, 2, 9].map(|thread| processes.of(thread)), [70, 70, 70, 2, 9]);
         assert_eq!((processes.name(70), processes.name(71)), (Some("a: b"), None));
-        assert_eq!(
-            [2, 3, 70].map(|thread| processes.kernel.contains(&thread)),
-            [true, true, false]
-        );
         assert!(
             !["# process x", "# kernel 6.1", "# process : a"]
                 .iter()
@@ -224,25 +220,6 @@ mod tests {
         );
         let limited = [70, 71, 72].map(|thread| processes.limited_group(thread).is_some());
         assert_eq!((limited, processes.knows_limits), ([false, true, true], true));
-        // Groups have names, and the one that is throttled more often counts.
-        let group = |path: &str, throttled: u64, threads: &str| {
-            format!(
-                "# cgroup {{\"path\":\"{path}\",\"limit\":null,\"counters\":{{\"periods\":50,\
-                 \"throttled\":{throttled},\"stood_ns\":1}},\"threads\":[{threads}]}}"
-            )
-        };
-        let mut named = Processes::default();
-        let lines = [
-            LIMITS_KNOWN.to_string(),
-            group("/pod", 4, "8,9"),
-            group("/pod/in", 40, "9"),
-            group("/other", 0, "10"),
-            "# steal ns: 5 7".to_string(),
-        ];
-        assert!(lines.iter().all(|line| named.read(line.as_bytes())));
-        let path = |thread| named.limited_group(thread).and_then(|it| it.path.as_deref());
-        assert_eq!([8, 9, 10].map(path), [Some("/pod"), Some("/pod/in"), None]);
-        assert_eq!((named.knows_limits, named.steal), (true, Some(Ns(12))));
         let stat = |steal| Steal::parse(&format!("cpu  9 9\ncpu0 1 2 3 4 5 6 7 {steal} 0 0\n"));
         assert_eq!(stat(9).line_since(&stat(4)).unwrap(), "# steal ns: 50000000");
         assert_eq!(stat(9).line_since(&Steal::default()), None);
