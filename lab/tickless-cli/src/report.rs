@@ -21,17 +21,17 @@ use tickless_lab::studies::{STUDIES, Study, World};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless report\n  \
-    tickless report --quick --out reports\n  \
-    tickless report --only clock cancel --full --out timers.html\n\n\
+    tickless report --quick -o reports\n  \
+    tickless report --only clock cancel --full -o timers.html\n\n\
     Exit status: 0 if all studies ran, 1 if one failed or the files could not be written,\n\
     2 for a wrong command line, 130 if interrupted; then nothing is written.")]
 #[command(group = ArgGroup::new("how_long").args(["quick", "full"]))]
 #[command(group = ArgGroup::new("where").args(["sim_only", "live_only"]))]
 pub struct ReportArgs {
     /// Where to write: a folder, or the page's name, which ends in .html
-    #[arg(long, value_name = "PATH", default_value = ".")]
-    out: PathBuf,
-    /// Under 20 seconds: shows that it works
+    #[arg(short, long, alias = "out", value_name = "PATH", default_value = ".")]
+    output: PathBuf,
+    /// Under 20 seconds, longer on a busy machine: shows that it works
     #[arg(long)]
     quick: bool,
     /// As long as the original measurements took
@@ -53,9 +53,9 @@ pub struct ReportArgs {
 
 impl Command for ReportArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let files = Files::at(&self.out);
+        let files = Files::at(&self.output);
         let report = self.write(&files).map_err(|error| {
-            Failure::new(format_args!("cannot write the report: {error}; choose another --out"))
+            Failure::new(format_args!("cannot write the report: {error}; choose another --output"))
         })?;
         print_with(|out| show(&report, &files, out))?;
         Ok(if report.failures().next().is_some() { Exit::Failure } else { Exit::Success })

@@ -22,33 +22,27 @@ impl Files {
     }
 
     /// Checks that both files can be written, to report an error before a run that takes minutes.
+    /// Removes the folders that it makes for that: a run that ends early, even by a kill, leaves
+    /// nothing.
     pub fn prepare(&self) -> io::Result<()> {
-        fs::create_dir_all(parent(&self.page))?;
         if self.page.is_dir() || self.json.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        temporary(parent(&self.page)).map(drop)
+        let folder = parent(&self.page);
+        let new: Vec<&Path> = folder.ancestors().take_while(|it| !it.exists()).collect();
+        let checked = fs::create_dir_all(folder).and_then(|()| temporary(folder).map(drop));
+        new.into_iter().for_each(|it| drop(fs::remove_dir(it)));
+        checked
     }
 
     /// Writes both files. Each is written under another name and renamed when it is complete.
     pub fn write(&self, page: &str, json: &str) -> io::Result<()> {
+        fs::create_dir_all(parent(&self.page))?;
         for (path, content) in [(&self.json, json), (&self.page, page)] {
             let mut file = temporary(parent(path))?;
             file.write_all(content.as_bytes())?;
             persist(file, path)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_may_be_named() {
-        let files = Files::at(Path::new("a/b.html"));
-        assert_eq!((files.page, files.json), ("a/b.html".into(), "a/b.json".into()));
-        assert_eq!(Files::at(Path::new(".")).page, Path::new("./report.html"));
     }
 }
