@@ -61,6 +61,11 @@ impl Results {
         let text = tickless_lab::input::read(path).map_err(|error| {
             Failure::new(format_args!("{file}: cannot be read ({error}). Check its name"))
         })?;
+        if text.trim_ascii().is_empty() {
+            return Err(Failure::new(format_args!(
+                "{file}: the file is empty: the run that should have written it failed"
+            )));
+        }
         if let Some((kind, found)) = std::str::from_utf8(&text).ok().and_then(others::text) {
             return Ok(Results::new(kind, found));
         }

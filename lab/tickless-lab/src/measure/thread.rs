@@ -1,6 +1,7 @@
 //! How a measuring thread runs: on which CPU, with which priority and which timer slack.
 
 use crate::error::LabError;
+use rustix::process::geteuid;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::io;
 use std::num::NonZero;
@@ -41,6 +42,9 @@ pub fn stay_within(cpus: &[usize]) -> Result<(), LabError> {
 pub fn be_urgent(priority: u8) -> Result<(), LabError> {
     const REFUSED: &str = "real-time priority was refused; run as root, raise the limit \
                            (ulimit -r), or leave the priority out";
+    const REFUSED_TO_ROOT: &str = "real-time priority was refused to root; raise its control \
+                                   group's cpu.rt_runtime_us above 0, start in another group, \
+                                   with CAP_SYS_NICE, or leave the priority out";
     let refused = |error| match error {
         thread_priority::Error::OS(number) => io::Error::from_raw_os_error(number),
         other => io::Error::other(other.to_string()),
@@ -53,7 +57,7 @@ pub fn be_urgent(priority: u8) -> Result<(), LabError> {
         ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo),
     )
     .map_err(refused)
-    .map_err(LabError::system(REFUSED))
+    .map_err(LabError::system(if geteuid().is_root() { REFUSED_TO_ROOT } else { REFUSED }))
 }
 
 /// Sets the calling thread's timer slack: how much later than requested the kernel is allowed to
