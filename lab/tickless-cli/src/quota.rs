@@ -154,7 +154,10 @@ fn summary(prediction: &Prediction) -> String {
     };
     let counted = match recorded.throttled.zip(recorded.periods).zip(recorded.stood_ns.map(time)) {
         Some(((throttled, periods), stood)) if recorded.quota_us.is_some() => {
-            format!(", throttled in {throttled} of {periods} periods; CPUs stood still for {stood}")
+            format!(
+                ", throttled in {throttled} of {periods} periods; CPUs stood still for {stood}{}",
+                foretold(prediction).unwrap_or_default()
+            )
         }
         _ => String::new(),
     };
@@ -163,6 +166,17 @@ fn summary(prediction: &Prediction) -> String {
          {cpu_seconds:.2} s of CPU time, {mean_cpus:.2} CPUs on average, under {limit}{counted}.",
         seen(prediction.seen_percent)
     )
+}
+
+/// What is predicted for the recorded limit, to be compared with what the kernel counted.
+fn foretold(Prediction { recorded, settings, .. }: &Prediction) -> Option<String> {
+    let limit = (recorded.quota_us?, recorded.period_us?, recorded.burst_us?);
+    let it = settings.iter().find(|it| (it.quota_us, it.period_us, it.burst_us) == limit)?;
+    let Setting { cpus, throttled, periods, stood_ns, .. } = it;
+    let (stood, alone) = (time(stood_ns.sum), time(stood_ns.alone));
+    Some(format!(
+        " (predicted for {cpus} CPUs: {throttled:.1} of {periods:.1}; {stood}, alone {alone})"
+    ))
 }
 
 fn verdict(prediction: &Prediction, least: &Least) -> String {
@@ -224,6 +238,7 @@ impl Results for Prediction {
 
 const EXPLAINED: &str = "\"throttled\" is the share of the periods in which a CPU had no quota \
     left. \"stood\" is how long CPUs with threads to run stood still: in total; in total if no \
-    other program had run, where that differs (\"alone\": beside work that varies, the total is in \
-    between); and each time. \"delay\" is how much later a piece of work was done than without a \
-    limit.";
+    other program had run, where that differs (\"alone\": beside work that varies, the total is \
+    mostly in between if \"alone\" is larger); and each time. \"delay\" is how much later a piece \
+    of work was done than without a limit. Clients that wait for answers send less under a limit, \
+    so that figures near the mean use are too high.";

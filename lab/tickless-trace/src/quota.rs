@@ -150,7 +150,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Stood {
     pub sum: u64,
-    /// The sum if no other program had run. Where their work varied, the true sum is in between.
+    /// The sum if no other program had run. If it is larger, the true sum is mostly in between.
     pub alone: u64,
     pub p50: u64,
     pub p99: u64,
@@ -211,7 +211,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
             })
         };
         let (world, alone) = (world(leave)?, world(Leave::ALL)?);
-        let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus));
+        let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus, recorded));
         for &period_us in &periods_us {
             for &burst in &bursts {
                 for &limit in &limits {
@@ -349,10 +349,13 @@ fn notes(
 }
 
 /// Returns the limits to try, in CPUs: multiples of the mean use, rounded up to steps of 0.05.
-fn default_limits(mean_cpus: f64, cpus: usize) -> Vec<f64> {
+fn default_limits(mean_cpus: f64, cpus: usize, recorded: RecordedLimit) -> Vec<f64> {
     const TIMES: [f64; 8] = [1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0];
     let steps = TIMES.iter().map(|times| (times * mean_cpus * 20.0).ceil());
     let mut limits: Vec<f64> = steps.map(|steps| (steps / 20.0).min(cpus as f64)).collect();
+    let recorded = recorded.quota_us.zip(recorded.period_us);
+    limits.extend(recorded.map(|(quota, period)| quota as f64 / period as f64));
+    limits.sort_by(f64::total_cmp);
     limits.dedup();
     limits
 }

@@ -114,7 +114,7 @@ fn answer(kind: &str, options: &[&str], text: &str, body: &[&str]) -> Vec<String
                 selection,
                 without: text_of("without").into_iter().collect(),
                 cpus: given("cpus").map(|cpus| cpus.parse().unwrap()).into_iter().collect(),
-                limits: limits.map(|limit| limit.parse().unwrap()).collect(),
+                limits: limits.filter_map(|limit| limit.parse().ok()).collect(),
                 bursts_percent: given("burst").map(|it| it.parse().unwrap()).into_iter().collect(),
                 delay: Ns(1_000_000),
                 delayed_percent_max: 1.0,
