@@ -109,19 +109,4 @@ mod tests {
             }
         }
     }
-
-    /// Goal: a time that is too large for an entry is stored as the largest, not as [`Ps::NEVER`].
-    #[test]
-    fn keys_beyond_the_range_are_not_never() {
-        let mut order = Order::new(512);
-        assert!(order.range() > Ps::from_ns(tickless_core::time::Ns::from_secs(10 * 3600)));
-        order.set(3, Ps(order.range().0 - 1));
-        assert_eq!(order.first(), (3, Ps(order.range().0 - 1)));
-        for far in [order.range(), Ps(order.range().0 + 5), Ps(u64::MAX - 1)] {
-            order.set(3, far);
-            assert_eq!(order.first(), (3, order.range()));
-        }
-        order.set(3, Ps::NEVER);
-        assert_eq!(order.first().1, Ps::NEVER);
-    }
 }

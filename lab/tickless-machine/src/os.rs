@@ -44,7 +44,7 @@ use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::platform::Lock;
-use tickless_core::rearm::HandlerEnd;
+use tickless_core::rearm::{HandlerEnd, LazyTimers};
 use tickless_core::time::{CpuId, Ns, Window};
 
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,13 @@ pub struct Config {
     /// Whether a timer ends the slice of a fair task while others wait. Each tick does, if it is
     /// used up.
     pub has_slice_timer: bool,
+}
+
+impl Config {
+    /// Whether the scheduler is that of Linux 7.1 and later, which lazy timers came with.
+    fn is_since_7_1(&self) -> bool {
+        self.timers.lazy_timers == LazyTimers::Honoured
+    }
 }
 
 /// The event from which a task's CPU time is counted.
@@ -120,6 +127,8 @@ struct PerCpu {
     current: Cell<TaskId>,
     idle: Cell<TaskId>,
     must_choose: Cell<bool>,
+    /// Whether a task that is in the kernel must be preempted there, too: only since Linux 7.0.
+    must_choose_now: Cell<bool>,
     /// The time at which another CPU's latest request to choose a task arrived.
     interrupted: Cell<Ps>,
     tick: Timer,
@@ -148,6 +157,8 @@ pub struct Kernel {
     bases: Arc<Bases<Sim>>,
     config: Config,
     costs: OsCosts,
+    /// The duration of a round of a waiting loop.
+    pause: Ps,
     topology: Topology,
     cpus: Vec<PerCpu>,
     tasks: RefCell<Vec<Task>>,
@@ -172,6 +183,7 @@ impl Kernel {
             bases,
             config,
             costs: costs.os,
+            pause: costs.pause,
             topology: costs.topology,
             tasks: RefCell::new(Vec::new()),
             actions: RefCell::new(vec![Action::Tick, Action::Slice]),
@@ -260,7 +272,7 @@ impl Kernel {
         match vector {
             Vector::Reschedule => {
                 self.cpus[cpu.index()].interrupted.set(cpu::clock());
-                self.cpus[cpu.index()].must_choose.set(true);
+                self.must_choose_now(cpu);
             }
             Vector::Slice => self.share_slice(cpu),
             Vector::Stop => self.switch_off(cpu),
@@ -277,13 +289,19 @@ impl Kernel {
         }
     }
 
+    fn must_choose_now(&self, cpu: CpuId) {
+        let mine = &self.cpus[cpu.index()];
+        mine.must_choose.set(true);
+        mine.must_choose_now.set(self.config.is_since_7_1());
+    }
+
     fn run_callback(&self, firing: &Firing<Sim>) -> CallbackResult {
         let action = self.actions.borrow().get(firing.task as usize).cloned();
         match action {
             None => CallbackResult::Done,
             Some(Action::Tick) => self.tick(firing),
             Some(Action::Slice) => {
-                self.cpus[cpu::here().index()].must_choose.set(true);
+                self.must_choose_now(cpu::here());
                 CallbackResult::Done
             }
             Some(Action::Wake(task)) => {
@@ -305,6 +323,8 @@ impl Kernel {
         }
         self.wake_expirer(self.bases.tick(cpu));
         self.check_another_base(cpu, mine.ticks.get());
+        // A task that was asked to make way in the kernel has had a tick's time to leave it.
+        mine.must_choose_now.set(self.config.is_since_7_1() && mine.must_choose.get());
         self.share_fairly();
         let is_idle = mine.current.get() == mine.idle.get();
         if is_idle && self.config.idle != IdleTick::Keeps {
@@ -368,10 +388,11 @@ impl Kernel {
 impl PerCpu {
     fn new(bases: &Arc<Bases<Sim>>, cpus: u16, config: &Config) -> PerCpu {
         PerCpu {
-            queue: SimLock::new(RunQueue::new(cpus, config.tick)),
+            queue: SimLock::new(RunQueue::new(cpus, config.tick, config.is_since_7_1())),
             current: Cell::new(TaskId::NONE),
             idle: Cell::new(TaskId::NONE),
             must_choose: Cell::new(false),
+            must_choose_now: Cell::new(false),
             interrupted: Cell::new(Ps::ZERO),
             tick: OwnedTimer::new(bases, TICK),
             slice: config.has_slice_timer.then(|| OwnedTimer::lazy(bases, SLICE)),

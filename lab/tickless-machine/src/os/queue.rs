@@ -53,28 +53,33 @@ pub(super) struct RunQueue {
     /// In order of arrival.
     entries: Vec<Entry>,
     running: Option<TaskId>,
+    /// How long the running task has run since it was chosen.
+    served: i64,
     /// Whether the running task has completed a request since it was chosen.
     has_completed: bool,
     /// Until when the time of the running task is accounted.
     accounted: Ps,
     slice: i64,
     lag_max: i64,
+    is_since_7_1: bool,
 }
 
 /// The shortest time for which Linux starts a slice's timer.
 const STARTS_MIN: i64 = 10_000_000;
 
 impl RunQueue {
-    pub(super) fn new(cpus: u16, tick: Ns) -> RunQueue {
+    pub(super) fn new(cpus: u16, tick: Ns, is_since_7_1: bool) -> RunQueue {
         // Linux: 0.7 ms, times one more than the logarithm of the number of CPUs, of eight at most.
         let slice = 700_000_000 * i64::from(1 + cpus.clamp(1, 8).ilog2());
         RunQueue {
             entries: Vec::new(),
             running: None,
+            served: 0,
             has_completed: false,
             accounted: Ps::ZERO,
             slice,
             lag_max: (Ps::from_ns(tick).0 as i64).max(2 * slice),
+            is_since_7_1,
         }
     }
 
@@ -96,25 +101,27 @@ impl RunQueue {
     }
 
     /// Adds the running task's time until `now`. Returns whether it must share the CPU, because it
-    /// has completed a request and others wait.
+    /// completes a request now (since 6.17, too, if it has completed one before) and others wait.
     pub(super) fn account(&mut self, now: Ps) -> bool {
         let ran = now.since(self.accounted).0 as i64;
         self.accounted = self.accounted.max(now);
+        self.served += ran;
         let slice = self.slice;
+        let mut must_share = self.is_since_7_1 && self.has_completed;
         if let Some(entry) = self.find(self.running) {
             entry.ran += ran;
             if entry.ran >= entry.deadline {
                 entry.deadline = entry.ran + slice;
+                must_share = true;
                 self.has_completed = true;
             }
         }
-        self.has_completed && self.entries.len() > 1
+        must_share && self.entries.len() > 1
     }
 
     /// Adds a task that was woken, with the lag that it left a queue with. If it is still in this
     /// queue, it stays where it is, or at the mean if it was behind that, and false is returned.
-    pub(super) fn add(&mut self, task: TaskId, class: Class, lag: i64, now: Ps) -> bool {
-        self.account(now);
+    pub(super) fn add(&mut self, task: TaskId, class: Class, lag: i64) -> bool {
         let mean = self.mean();
         let (lag, is_new) = match self.find(Some(task)) {
             None => (lag, true),
@@ -176,24 +183,40 @@ impl RunQueue {
         rest.filter(|_| self.fair().count() > 1)
     }
 
-    /// Chooses the task that runs next. Calls `left` for each task that had blocked and leaves now.
-    pub(super) fn choose(&mut self, now: Ps, mut left: impl FnMut(TaskId, i64)) -> Option<TaskId> {
+    /// Chooses the task that runs next. Calls `left` for each task that had blocked and leaves now;
+    /// if one does, what is left of the last task's slice is returned, too, as by `block`.
+    pub(super) fn choose(
+        &mut self,
+        now: Ps,
+        mut left: impl FnMut(TaskId, i64),
+    ) -> (Option<TaskId>, Option<Ns>) {
         self.account(now);
+        let mut rest = None;
         let next = loop {
             match self.first() {
-                Some(first) if first.is_delayed => left(first.task, self.take(first.task).min(0)),
-                first => break first,
+                Some(first) if first.is_delayed => {
+                    left(first.task, self.take(first.task).min(0));
+                    rest = self.rest();
+                }
+                first => break first.map(|first| first.task),
             }
         };
-        self.running = next.map(|next| next.task);
+        if next != self.running {
+            (self.running, self.served) = (next, 0);
+        }
         self.has_completed = false;
-        self.running
+        (next, rest)
     }
 
-    /// What is left of the running fair task's request, if other tasks are in the queue.
+    /// What is left of the running fair task's slice, if several tasks are in the queue; zero if
+    /// nothing is. The slice ends with the request. Up to 7.0 it began when the task was chosen.
     pub(super) fn rest(&self) -> Option<Ns> {
-        let running = self.fair().find(|entry| Some(entry.task) == self.running)?;
-        let rest = (running.deadline - running.ran).max(STARTS_MIN);
+        let running = self.fair().find(|entry| Some(entry.task) == self.running);
+        let rest = match running {
+            Some(running) if self.is_since_7_1 => running.deadline - running.ran,
+            _ => self.slice - self.served,
+        };
+        let rest = if rest < 0 { 0 } else { rest.max(STARTS_MIN) };
         (self.fair().count() > 1).then_some(Ps(rest as u64).to_ns())
     }
 }

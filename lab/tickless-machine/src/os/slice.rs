@@ -13,16 +13,11 @@ use crate::irq::{self, Vector};
 use crate::platform;
 use tickless_core::bases::Options;
 use tickless_core::platform::Lock;
-use tickless_core::rearm::LazyTimers;
 use tickless_core::time::{CpuId, Ns, Window};
 
 impl Kernel {
-    fn decides_once(&self) -> bool {
-        self.config.timers.lazy_timers == LazyTimers::Honoured
-    }
-
     pub(super) fn begin_choice(&self, cpu: CpuId) {
-        if !self.decides_once() {
+        if !self.config.is_since_7_1() {
             self.stop_slice(cpu);
         }
     }
@@ -30,7 +25,7 @@ impl Kernel {
     /// Called when a CPU has chosen a task, with what is left of the slices of the task that has
     /// left the queue and of the chosen one, if others wait.
     pub(super) fn end_choice(&self, cpu: CpuId, left: Option<Ns>, chosen: Option<Ns>) {
-        if let (Some(rest), false) = (left, self.decides_once()) {
+        if let (Some(rest), false) = (left, self.config.is_since_7_1()) {
             self.start_slice(cpu, rest);
         }
         match chosen {
@@ -40,30 +35,31 @@ impl Kernel {
     }
 
     /// Called when a task has entered a CPU's queue, with what is left of the running task's slice.
-    pub(super) fn slice_is_shared(&self, cpu: CpuId, rest: Option<Ns>) {
-        let (Some(rest), Some(timer)) = (rest, &self.cpus[cpu.index()].slice) else { return };
-        if self.decides_once() && timer.is_pending() {
-            return;
-        }
+    /// Returns whether that is used up, so that the CPU must choose a task.
+    pub(super) fn slice_is_shared(&self, cpu: CpuId, rest: Option<Ns>) -> bool {
+        let (Some(rest), Some(timer)) = (rest, &self.cpus[cpu.index()].slice) else { return false };
         match cpu == cpu::here() {
+            _ if self.config.is_since_7_1() && timer.is_pending() => {}
             true => self.start_slice(cpu, rest),
             false => irq::send(cpu, Vector::Slice),
         }
+        rest == Ns::ZERO
     }
 
     /// Another CPU has added a task to this CPU's queue: starts the timer.
     pub(super) fn share_slice(&self, cpu: CpuId) {
-        let mut queue = self.cpus[cpu.index()].queue.lock();
-        queue.account(cpu::clock());
-        let rest = queue.rest();
+        let mine = &self.cpus[cpu.index()];
+        let mut queue = mine.queue.lock();
+        let (must_share, rest) = (queue.account(cpu::clock()), queue.rest());
         drop(queue);
+        mine.must_choose.set(mine.must_choose.get() | must_share);
         if let Some(rest) = rest {
             self.start_slice(cpu, rest);
         }
     }
 
     fn start_slice(&self, cpu: CpuId, rest: Ns) {
-        if let Some(timer) = &self.cpus[cpu.index()].slice {
+        if let (Some(timer), true) = (&self.cpus[cpu.index()].slice, rest > Ns::ZERO) {
             let _masked = irq::mask();
             let now = platform::now();
             let _ = timer.start(Window::at(now.after(rest)), now, Options::default());

@@ -38,6 +38,8 @@ pub(super) struct Task {
     on_cpu: bool,
     /// Whether the task was woken while not blocked: its next [`Kernel::block`] returns at once.
     woken: bool,
+    /// Whether the task is inside of a system call, where it is not preempted as elsewhere.
+    is_in_kernel: bool,
     since: Ps,
     queued: Option<Queued>,
     /// Whether the task is in its CPU's queue: also for a while after it has blocked.
@@ -74,7 +76,7 @@ impl Kernel {
         })?;
         self.tasks.borrow_mut()[id.0 as usize].fiber = fiber;
         // The machine does not run yet, so this lock takes no simulated time.
-        self.cpus[cpu.index()].queue.lock().add(id, class, 0, cpu::clock());
+        self.cpus[cpu.index()].queue.lock().add(id, class, 0);
         self.cpus[cpu.index()].must_choose.set(true);
         Ok(id)
     }
@@ -139,12 +141,17 @@ impl Kernel {
             task.queued = counts.then_some(queued);
         });
         let mut queue = there.queue.lock();
-        let is_new = queue.add(id, class, lag, cpu::clock());
-        let (preempts, rest) = (queue.preempts(id), queue.rest().filter(|_| is_new));
+        let must_share = queue.account(cpu::clock());
+        let is_new = queue.add(id, class, lag);
+        let preempts = must_share || queue.preempts(id);
+        let rest = queue.rest().filter(|_| is_new);
         drop(queue);
-        self.slice_is_shared(cpu, rest);
-        match preempts {
-            true if cpu == cpu::here() => there.must_choose.set(true),
+        let is_used_up = self.slice_is_shared(cpu, rest);
+        // Since 7.0, a fair task is not interrupted for another one.
+        let is_idle = there.current.get() == there.idle.get();
+        let waits = self.config.is_since_7_1() && class == Class::Fair && !is_idle;
+        match preempts || is_used_up {
+            true if waits || cpu == cpu::here() => there.must_choose.set(true),
             true => irq::send(cpu, Vector::Reschedule),
             false => {}
         }
@@ -169,15 +176,41 @@ impl Kernel {
         }
     }
 
+    /// Marks the current task as inside of a system call, or as outside of any again.
+    pub(super) fn set_in_kernel(&self, is_in_kernel: bool) {
+        self.with_task(self.current(), |task| task.is_in_kernel = is_in_kernel);
+    }
+
+    /// Whether a task has its CPU.
+    pub(super) fn runs(&self, task: TaskId) -> bool {
+        self.with_task(task, |task| task.on_cpu) == Some(true)
+    }
+
+    /// Whether the current task must give its CPU away, although it is in the kernel. Up to 6.18 it
+    /// does so at certain points only, where it calls this (`PREEMPT_VOLUNTARY`).
+    pub(super) fn must_yield(&self) -> bool {
+        let mine = &self.cpus[cpu::here().index()];
+        mine.must_choose.get() && (mine.must_choose_now.get() || !self.config.is_since_7_1())
+    }
+
+    /// Gives the CPU away, if another task is chosen.
+    pub(super) fn yield_cpu(&self) {
+        let _masked = irq::mask();
+        self.choose();
+    }
+
     /// Called when a CPU returns from interrupts, and when a task returns from a system call.
-    /// Switches if a task must preempt the current one.
+    /// Switches if a task must preempt the current one. A task that is in the kernel goes on until
+    /// it returns from there. Since 7.0 it does so only if the task that would preempt it can wait:
+    /// a fair one, until the slice's timer or the second tick (`PREEMPT_LAZY`).
     pub(super) fn preempt(&self) {
         let mine = &self.cpus[cpu::here().index()];
         let cpu = cpu::here();
-        if mine.must_choose.get() && mine.current.get() != mine.idle.get() {
-            let _masked = irq::mask();
-            self.choose();
-        } else if !mine.must_choose.get() {
+        let is_in_kernel = self.with_task(self.current(), |task| task.is_in_kernel) == Some(true);
+        let must_choose = mine.must_choose.get() && (!is_in_kernel || mine.must_choose_now.get());
+        if must_choose && mine.current.get() != mine.idle.get() {
+            self.yield_cpu();
+        } else if !must_choose {
             // The CPU does not choose a task now, which would program the timer device, so program
             // it here. (An idle CPU programs it in the idle loop.)
             let _masked = irq::mask();
@@ -201,6 +234,7 @@ impl Kernel {
         let cpu = cpu::here();
         let mine = &self.cpus[cpu.index()];
         mine.must_choose.set(false);
+        mine.must_choose_now.set(false);
         self.begin_choice(cpu);
         let me = mine.current.get();
         let left = |task: TaskId, lag| {
@@ -209,10 +243,10 @@ impl Kernel {
         let mut queue = mine.queue.lock();
         let is_blocked = self.with_task(me, |task| task.is_blocked) == Some(true);
         let rest_of_blocked = if is_blocked { queue.block(cpu::clock(), left) } else { None };
-        let next = queue.choose(cpu::clock(), left).unwrap_or(mine.idle.get());
-        let rest = queue.rest();
+        let (next, rest_of_left) = queue.choose(cpu::clock(), left);
+        let (next, rest) = (next.unwrap_or(mine.idle.get()), queue.rest());
         drop(queue);
-        self.end_choice(cpu, rest_of_blocked, rest);
+        self.end_choice(cpu, rest_of_blocked.or(rest_of_left), rest);
         self.settle(cpu);
         if next != me {
             self.switch(me, next);
