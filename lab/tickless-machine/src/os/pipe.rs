@@ -15,7 +15,7 @@ use tickless_core::platform::{Ordering, Word};
 /// a writer only when it frees a page of a pipe that had no free page.
 pub struct Pipe {
     kernel: Rc<Kernel>,
-    lock: Mutex,
+    mutex: Mutex,
     lines: GuardedLines,
     buffer: RefCell<Buffer>,
     /// Half the duration of a read or a write itself, without the system call, waking and waiting.
@@ -37,9 +37,9 @@ impl Pipe {
     /// Returns an empty pipe of `pages` pages, with so many messages on each. A read or a write
     /// takes the time `work`.
     pub fn new(kernel: &Rc<Kernel>, work: Ps, pages: u64, messages_per_page: u64) -> Pipe {
-        let (kernel, lock, half) = (Rc::clone(kernel), Mutex::new(), work.scaled(0.5));
+        let (kernel, mutex, half) = (Rc::clone(kernel), Mutex::new(), work.scaled(0.5));
         let (lines, buffer) = (GuardedLines::default(), RefCell::default());
-        Pipe { kernel, lock, lines, buffer, half, pages, messages_per_page }
+        Pipe { kernel, mutex, lines, buffer, half, pages, messages_per_page }
     }
 
     /// Writes a message, and wakes a task that waits to read one. Blocks while the pipe is full.
@@ -68,22 +68,26 @@ impl Pipe {
         });
     }
 
+    fn lock(&self, copies: Ps) {
+        self.mutex.lock(&self.kernel);
+        self.lines.access::<Buffer>();
+        cpu::charge(copies);
+    }
+
     /// A system call: copies a message with the lock held. `change` returns the task that must be
     /// woken, if any; it returns `None` if the caller must wait before it can go on.
     fn call(&self, change: impl Fn(&mut Buffer) -> Option<Option<TaskId>>) {
         self.kernel.set_in_kernel(true);
         cpu::charge(self.kernel.costs.syscall + self.half);
-        self.lock.lock(&self.kernel);
-        cpu::charge(self.half);
+        self.lock(self.half);
         let woken = loop {
-            self.lines.access::<Buffer>();
             let changed = change(&mut self.buffer.borrow_mut());
-            self.lock.unlock(&self.kernel);
+            self.mutex.unlock(&self.kernel);
             if let Some(woken) = changed {
                 break woken;
             }
             self.kernel.block();
-            self.lock.lock(&self.kernel);
+            self.lock(Ps::ZERO);
         };
         if let Some(task) = woken {
             self.kernel.wake(task);
@@ -122,9 +126,11 @@ impl Mutex {
         {
             let is_first = has_slept && self.sleepers.borrow().front() == Some(&me);
             self.hands_over.set(self.hands_over.get() || is_first);
-            let has_cpu = kernel.runs(TaskId(owner as u32 - 1));
-            if has_cpu && (is_first || !is_queued) && !kernel.must_yield() {
-                cpu::wait_until(cpu::clock() + kernel.pause);
+            let owner_runs = || kernel.runs(TaskId(owner as u32 - 1)) && !kernel.must_yield();
+            if owner_runs() && (is_first || !is_queued) {
+                while owner_runs() && self.owner.load(Ordering::Acquire) == owner {
+                    cpu::wait_until(cpu::clock() + kernel.pause);
+                }
             } else if is_queued {
                 kernel.block();
                 has_slept = true;
