@@ -60,7 +60,7 @@ pub(super) struct RunQueue {
     /// Until when the time of the running task is accounted.
     accounted: Ps,
     slice: i64,
-    lag_max: i64,
+    lag_max_ns: u32,
     is_since_7_1: bool,
 }
 
@@ -78,7 +78,7 @@ impl RunQueue {
             has_completed: false,
             accounted: Ps::ZERO,
             slice,
-            lag_max: (Ps::from_ns(tick).0 as i64).max(2 * slice),
+            lag_max_ns: tick.0.max(2 * slice as u64 / 1_000) as u32,
             is_since_7_1,
         }
     }
@@ -147,7 +147,8 @@ impl RunQueue {
         let mean = self.mean();
         let place = self.entries.iter().position(|entry| entry.task == task);
         let ran = place.map_or(mean, |place| self.entries.remove(place).ran);
-        (mean - ran).clamp(-self.lag_max, self.lag_max)
+        let lag_max = 1_000 * i64::from(self.lag_max_ns);
+        (mean - ran).clamp(-lag_max, lag_max)
     }
 
     /// The entry that is chosen now: of a task, or of one that has blocked and leaves at last.
