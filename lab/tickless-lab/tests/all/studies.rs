@@ -44,25 +44,6 @@ fn cancel_looks_at_one_base() {
     assert!((0.8..1.2).contains(&(per_base / far)), "{per_base} cycles a base, {far} a transfer");
 }
 
-/// Goal: a curve's cells carry the number of CPUs that their machines have.
-#[test]
-fn curves_are_labelled_with_what_they_show() {
-    let labels = |cells: Vec<Cell>| -> Vec<u16> {
-        let mut found: Vec<u16> = Vec::new();
-        for cell in cells {
-            let digits: String = cell.id.chars().take_while(char::is_ascii_digit).collect();
-            let cpus = digits.parse().unwrap();
-            if !found.contains(&cpus) {
-                found.push(cpus);
-            }
-        }
-        found
-    };
-    let big = spec("ivybridge-ex-16s");
-    assert_eq!(labels(clock::curve(&big, &[36, 5]).unwrap()), [60, 6]);
-    assert_eq!(labels(cancel::curve(&spec("itanium2-32p"), &[7]).unwrap()), [8]);
-}
-
 fn ticks(cells: &[Cell]) -> Vec<&str> {
     let with_tick = cells.iter().filter(|cell| cell.inside == Some(true));
     with_tick.map(|cell| cell.id.as_str()).collect()

@@ -230,31 +230,6 @@ fn power_off_loses_interrupts_and_the_device_setting() {
     assert!(seen[0].0 == Vector::Timer && seen[0].1 >= us(80), "{seen:?}");
 }
 
-/// Goal: readers of one socket share a fill: 480 readers of one line are served in microseconds,
-/// not in 480 far transfers.
-#[test]
-fn readers_of_one_socket_share_a_fill() {
-    let mut machine = machine("ivybridge-ex-16s");
-    let word = Rc::new(SimWord::new(1));
-    let read = |cpu| {
-        let word = Rc::clone(&word);
-        start(&mut machine, cpu, move || {
-            if cpu == 0 {
-                word.store(2, Ordering::Release);
-            }
-            cpu::wait_until(Ps(1_000_000));
-            word.load(Ordering::Acquire);
-            cpu::clock() - Ps(1_000_000)
-        })
-    };
-    let all: Vec<_> = (0..480).map(read).collect();
-    machine.run(FOREVER);
-    let took = all.iter().map(|one| *one.get().unwrap()).max().unwrap().as_ns_f64();
-    let far = spec("ivybridge-ex-16s").value("line.far_ns");
-    assert!(took > far, "{took} ns");
-    assert!(took < 480.0 * far / 30.0, "{took} ns");
-}
-
 /// Goal: an interrupt is delivered in the middle of a computation, which takes that much longer; a
 /// masked interrupt waits; an interrupt ends a halt.
 #[test]
@@ -296,48 +271,6 @@ fn interrupts_are_delivered_when_unmasked() {
     let vectors: Vec<Vector> = log.borrow().iter().map(|entry| entry.0).collect();
     assert_eq!(vectors, [Vector::Timer, Vector::Timer, Vector::Timer, Vector::Reschedule]);
     assert_eq!(log.borrow()[0].1, 10_000 + costs.entry.to_ns().0);
-}
-
-/// Goal: two threads of a core slow each other down, until one of them stops.
-#[test]
-fn siblings_slow_each_other_down() {
-    let mut machine = machine("power10-core");
-    let rate = machine.costs().unwrap().smt_rates[1] / 2.0;
-    let work = Ps::from_ns(Ns::from_ms(1));
-    let done = [(0, work), (1, Ps(work.0 / 2))].map(|(cpu, work)| {
-        start(&mut machine, cpu, move || {
-            cpu::work(work);
-            cpu::clock()
-        })
-    });
-    machine.run(FOREVER);
-    // The half that they have in common is slow, the rest is not.
-    let expected = (0.5 / rate + 0.5) * 1e6;
-    let took = done[0].get().unwrap().as_ns_f64();
-    assert!((took - expected).abs() < 2.0, "{took} ns, expected {expected}");
-}
-
-#[test]
-fn device_reads_queue() {
-    let mut machine = machine("haswell-ex-4s");
-    let values = Rc::new(RefCell::new(Vec::new()));
-    for cpu in 0..72 {
-        let values = Rc::clone(&values);
-        start(&mut machine, cpu, move || {
-            cpu::wait_until(Ps(1_000));
-            let value = device::read_counter();
-            values.borrow_mut().push((cpu, value, cpu::clock()));
-        });
-    }
-    machine.run(FOREVER);
-    let values = values.borrow();
-    let service = machine.costs().unwrap().counter.service;
-    for (place, (cpu, _, done)) in values.iter().enumerate() {
-        assert_eq!(*cpu as usize, place);
-        let turn = Ps(1_000 + service.0 * (place as u64 + 1));
-        assert_eq!(*done, turn.max(Ps(1_000) + machine.costs().unwrap().counter.latency));
-    }
-    assert_eq!(values.len(), 72);
 }
 
 /// Goal: the run propagates a panic of a fiber, other fibers release their locks, and the next
