@@ -388,7 +388,7 @@ impl Kernel {
 impl PerCpu {
     fn new(bases: &Arc<Bases<Sim>>, cpus: u16, config: &Config) -> PerCpu {
         PerCpu {
-            queue: SimLock::new(RunQueue::new(cpus, config.tick, config.is_since_7_1())),
+            queue: SimLock::new(RunQueue::new(cpus, config)),
             current: Cell::new(TaskId::NONE),
             idle: Cell::new(TaskId::NONE),
             must_choose: Cell::new(false),

@@ -77,7 +77,7 @@ impl Pipe {
     /// A system call: copies a message with the lock held. `change` returns the task that must be
     /// woken, if any; it returns `None` if the caller must wait before it can go on.
     fn call(&self, change: impl Fn(&mut Buffer) -> Option<Option<TaskId>>) {
-        self.kernel.set_in_kernel(true);
+        self.kernel.mark(|task| task.is_in_kernel = true);
         cpu::charge(self.kernel.costs.syscall + self.half);
         self.lock(self.half);
         let woken = loop {
@@ -92,7 +92,7 @@ impl Pipe {
         if let Some(task) = woken {
             self.kernel.wake(task);
         }
-        self.kernel.set_in_kernel(false);
+        self.kernel.mark(|task| task.is_in_kernel = false);
         self.kernel.preempt();
     }
 }

@@ -16,6 +16,7 @@
 //! - A woken task gets the lag that it had when it left (`PLACE_LAG`). It preempts the running task
 //!   if it would be chosen now.
 
+use super::Config;
 use crate::ps::Ps;
 use tickless_core::time::Ns;
 
@@ -68,7 +69,7 @@ pub(super) struct RunQueue {
 const STARTS_MIN: i64 = 10_000_000;
 
 impl RunQueue {
-    pub(super) fn new(cpus: u16, tick: Ns, is_since_7_1: bool) -> RunQueue {
+    pub(super) fn new(cpus: u16, config: &Config) -> RunQueue {
         // Linux: 0.7 ms, times one more than the logarithm of the number of CPUs, of eight at most.
         let slice = 700_000_000 * i64::from(1 + cpus.clamp(1, 8).ilog2());
         RunQueue {
@@ -78,8 +79,8 @@ impl RunQueue {
             has_completed: false,
             accounted: Ps::ZERO,
             slice,
-            lag_max_ns: tick.0.max(2 * slice as u64 / 1_000) as u32,
-            is_since_7_1,
+            lag_max_ns: config.tick.0.max(2 * slice as u64 / 1_000) as u32,
+            is_since_7_1: config.is_since_7_1(),
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) struct Task {
     /// Whether the task was woken while not blocked: its next [`Kernel::block`] returns at once.
     woken: bool,
     /// Whether the task is inside of a system call, where it is not preempted as elsewhere.
-    is_in_kernel: bool,
+    pub(super) is_in_kernel: bool,
     since: Ps,
     queued: Option<Queued>,
     /// Whether the task is in its CPU's queue: also for a while after it has blocked.
@@ -177,8 +177,8 @@ impl Kernel {
     }
 
     /// Marks the current task as inside of a system call, or as outside of any again.
-    pub(super) fn set_in_kernel(&self, is_in_kernel: bool) {
-        self.with_task(self.current(), |task| task.is_in_kernel = is_in_kernel);
+    pub(super) fn mark(&self, mark: impl FnOnce(&mut Task)) {
+        self.with_task(self.current(), mark);
     }
 
     /// Whether a task has its CPU.
