@@ -73,6 +73,9 @@ static void use() {
   }
 }
 
+/* The ways in which a child ends. In the last one it destroys sets of its parent. */
+constexpr int ways = 5;
+
 /* Ends the child, which has objects of its own besides, in one of these ways. */
 static void with_own_timers(int way) {
   static std::unique_ptr<tickless::timers> own;
@@ -90,6 +93,7 @@ static void with_own_timers(int way) {
   if (way == 0) exit(0);
   if (way == 1) _exit(0);
   if (way == 2) quick_exit(0);
+  if (way == 3) _exit(execlp("true", "true", nullptr));
   /* Like the end of main: of a thread-local, then of the statics. */
   of_thread.reset();
   owner_of_all.reset();
@@ -119,7 +123,7 @@ static pid_t vforked() {
 static void fork_often(int rounds) {
   for (int round = 0; round < rounds; round++) {
     pid_t pid = fork();
-    if (pid == 0) with_own_timers(round % 4);
+    if (pid == 0) with_own_timers(round % ways);
     CHECK(pid > 0);
     expect_end(pid);
     expect_end(vforked());
@@ -131,7 +135,7 @@ static void fork_often(int rounds) {
 }
 
 int main(int count, char **arguments) {
-  int rounds = count > 1 ? atoi(arguments[1]) : 24;
+  int rounds = count > 1 ? atoi(arguments[1]) : 30;
   owner_of_all = std::make_unique<objects>();
   of_thread = std::make_unique<objects>();
   shared = std::make_unique<tickless::timers>();
@@ -141,28 +145,58 @@ int main(int count, char **arguments) {
   /* From main, which owns the objects of one thread, and from a thread that does not. */
   fork_often(rounds / 2);
   std::thread(fork_often, rounds / 2).join();
-  /* Inside callbacks, which do not return in the child. */
+  /* Inside callbacks, which do not return in the child: of each kind, it ends in each way. */
   std::atomic<int> forked{0};
-  auto ends = [&](int way) {
+  auto ends = [&] {
     pid_t pid = fork();
-    if (pid == 0) with_own_timers(way);
+    if (pid == 0) with_own_timers(forked % ways);
     expect_end(pid);
     forked++;
   };
-  tickless::timer precise(*shared, tickless::precise, [&](tickless::fired) { ends(0); });
-  tickless::timer in_loop(all->loop.set(), tickless::coarse, [&](tickless::fired) { ends(0); });
-  tickless::timer in_time(all->time, tickless::coarse, [&](tickless::fired) { ends(0); });
-  precise.start(0ms);
-  UNTIL(forked == 1);
-  in_loop.start(0ms);
-  UNTIL(all->loop.run() + static_cast<unsigned>(forked) > 1);
+  auto in_callback = [&](tickless::fired) { ends(); };
+  tickless::timer precise(*shared, tickless::precise, in_callback);
+  tickless::timer coarse(*shared, tickless::coarse, in_callback);
+  tickless::periodic often(*shared, in_callback);
+  tickless::clock_timer wall(*shared, TICKLESS_CLOCK_REALTIME,
+                             [&](tickless::clock_fired) { ends(); });
+  for (int way = 1; way <= ways; way++) {
+    precise.start(0ms);
+    UNTIL(forked == way);
+  }
+  for (int way = 1; way <= ways; way++) {
+    coarse.start(0ms);
+    UNTIL(forked == ways + way);
+  }
+  often.start(1ms);
+  UNTIL(forked >= 3 * ways);
+  (void)often.cancel_sync();
+  forked = 0;
+  for (int way = 1; way <= ways; way++) {
+    wall.start(0ms);
+    UNTIL(forked == way);
+  }
+  /* Destroying a loop or local timers inside of their own callback is an error everywhere. */
+  forked = 0;
+  tickless::timer in_loop(all->loop.set(), tickless::coarse, in_callback);
+  for (int way = 1; way < ways; way++) {
+    in_loop.start(0ms);
+    UNTIL((static_cast<void>(all->loop.run()), forked == way));
+  }
   done = true;
   for (auto &thread : threads) thread.join();
-  in_time.start(1ms);
-  all->time.advance(1s);
+  forked = 0;
+  tickless::timer in_time(all->time, tickless::coarse, in_callback);
   tickless_key_t key = all->local.insert(tickless::coarse, nullptr);
-  all->local.start(key, 1ms);
-  all->local.advance(2s, [&](tickless::local &, tickless_key_t, void *) { ends(0); });
-  CHECK(forked == 4);
+  for (int way = 1; way < ways; way++) {
+    in_time.start(1ms);
+    all->time.advance(1s);
+  }
+  forked = 0;
+  for (int way = 1; way < ways; way++) {
+    all->local.start(key, 1ms);
+    all->local.advance(std::chrono::seconds(2 * way),
+                       [&](tickless::local &, tickless_key_t, void *) { ends(); });
+  }
+  CHECK(forked == ways - 1);
   return 0;
 }
