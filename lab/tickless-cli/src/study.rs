@@ -1,7 +1,6 @@
 //! The command `tickless study`, which measures a mechanism beside the behaviour that it replaced:
 //! its arguments, and its results as tables, JSON or CSV.
 
-mod plot;
 mod show;
 
 use crate::choice;
@@ -18,7 +17,7 @@ use tickless_lab::studies::{Request, STUDIES, Study, StudyResult, World};
 ///
 /// Each study is named after the mechanism. Every figure is labelled: published (by the authors
 /// of the mechanism, on their machine), calibrated, predicted, or live (measured now: the
-/// median of the repetitions, with the least and the greatest).
+/// median of the repetitions, with the least and the greatest). `tickless report` draws them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless study rearm --live\n  \

@@ -1,6 +1,5 @@
 //! Prints the results of a study as tables, JSON or CSV.
 
-use super::plot;
 use crate::output::{Results, bare, paragraph, to_width, width, write_csv, write_table};
 use comfy_table::{ColumnConstraint, Width};
 use std::io::{self, Write};
@@ -24,11 +23,6 @@ impl Results for StudyResult {
                 table.add_row(row);
             });
             write_table(&table, out)?;
-        }
-        for plot in &self.plots {
-            writeln!(out)?;
-            paragraph(out, "", &format!("{}:", plot.title))?;
-            plot::show(plot, out)?;
         }
         for (role, title) in ROLES {
             let cells: Vec<&Cell> = self.cells.iter().filter(|cell| cell.role == role).collect();
