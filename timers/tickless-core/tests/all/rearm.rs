@@ -1,7 +1,7 @@
 //! R1 to R12, X2, X5 and X10 on whole bases: how arming, cancelling and firing program the devices.
 
 use crate::support::history::{Interference, Outcome, Plan, run};
-use crate::support::random::{Rng, given_seed, with_seeds};
+use crate::support::random::{Rng, given, with_seeds};
 use crate::support::scene::{HERE, Scene, ms};
 use crate::support::timers::Family;
 use tickless_core::bases::{BaseCounts, Settings, WheelEvents};
@@ -22,7 +22,7 @@ fn histories_keep_the_devices_right() {
     let DeviceCounts { writes, events, spurious, forced, hangs, .. } = device;
     let seen = [armed, rearmed, cancelled, fired, migrated, writes, events, spurious];
     let rare = [forced, hangs];
-    if given_seed().is_none() && !cfg!(miri) {
+    if given("TICKLESS_SEED").is_none() && !cfg!(miri) {
         assert!(seen.iter().all(|&count| count > 5_000), "{counts:?} {device:?}");
         assert!(rare.iter().all(|&count| count > 100), "{device:?}");
     }
@@ -45,7 +45,7 @@ fn policies_trade_writes_for_wakeups() {
         let DeviceCounts { writes, events, spurious, .. } = total.get().device;
         costs.push((writes, events, spurious));
     }
-    if given_seed().is_none() && !cfg!(miri) {
+    if given("TICKLESS_SEED").is_none() && !cfg!(miri) {
         let (eager, lazy) = (costs[0], costs[2]);
         assert!(costs.is_sorted_by(|more, less| more.0 > less.0), "writes: {costs:?}");
         assert!(costs.is_sorted_by(|less, more| less.1 <= more.1), "wakeups: {costs:?}");

@@ -73,7 +73,7 @@ mod tests {
             return;
         }
         let asked = std::env::var("TICKLESS_LITMUS_ROUNDS").ok();
-        let rounds: u64 = asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(10_000_000);
+        let rounds: u64 = asked.map_or(10_000_000, |rounds| rounds.parse().expect("a number"));
         // On lines of their own, so that stores stay in a CPU's store buffer for a while.
         let (inside, revoked) = (&OwnLine(AtomicU64::new(0)), &OwnLine(AtomicU64::new(0)));
         let is_done = &AtomicBool::new(false);

@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
-use support::histories::{OnPurpose, end_after, hush};
+use support::histories::{OnPurpose, end_after, given, hush};
 use support::{AnyTimer, Rng, seed, wait_until};
 use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
@@ -263,8 +263,7 @@ fn stress(builder: Builder, seed: u64, operations: u64) -> Stats {
 fn random_operations_lose_no_timer() {
     let seed = seed("stress", "random_operations_lose_no_timer");
     hush();
-    let given = std::env::var("TICKLESS_STRESS_OPERATIONS").ok();
-    let operations = given.and_then(|count| count.parse().ok()).unwrap_or(400_000);
+    let operations = given("TICKLESS_STRESS_OPERATIONS").unwrap_or(400_000);
     for builder in setups() {
         let stats = stress_printing_failures(builder, seed, operations);
         println!("{:?}, {} panics", stats.total(), stats.panics);

@@ -4,7 +4,7 @@
 //! `cargo test` runs it for two seconds; `TICKLESS_SOAK_SECONDS` sets another duration.
 
 use crate::in_child::in_child;
-use crate::support::histories::hush;
+use crate::support::histories::{given, hush};
 use crate::support::{Rng, seed};
 use crate::{setups, stress_printing_failures};
 use std::cell::RefCell;
@@ -98,8 +98,7 @@ fn resident_kb() -> u64 {
 /// Goal: X10 (fires or is cancelled), H3 (panics), H4 (forks, exits, drops) over a long time.
 #[test]
 fn endurance() {
-    let given = std::env::var("TICKLESS_SOAK_SECONDS").ok();
-    let seconds = given.and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
+    let seconds = given("TICKLESS_SOAK_SECONDS").unwrap_or(2);
     let seed = seed("stress", "endurance");
     hush();
     let mut rng = Rng::new(seed);

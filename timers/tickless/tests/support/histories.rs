@@ -56,16 +56,16 @@ impl Rng {
 /// Returns the seed of a test. It is fixed, so only changes of the code decide whether tests pass.
 /// `TICKLESS_RUN`, set to any text, chooses another seed for every test; `TICKLESS_SEED` sets it.
 pub fn seed(file: &str, test: &str) -> u64 {
-    let seed = given_seed().unwrap_or_else(|| mixed([file, test]));
+    let seed = given("TICKLESS_SEED").unwrap_or_else(|| mixed([file, test]));
     let package = env!("CARGO_PKG_NAME");
     println!("replay: TICKLESS_SEED={seed} cargo test -p {package} {test}");
     seed
 }
 
-/// Returns the decimal number in `TICKLESS_SEED`, which selects one history.
-pub fn given_seed() -> Option<u64> {
-    let text = std::env::var("TICKLESS_SEED").ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("TICKLESS_SEED is {text:?}, not a number")))
+/// Returns the decimal number in a variable of the environment, if that is set.
+pub fn given(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}, not a number")))
 }
 
 /// Mixes the names of a test and `TICKLESS_RUN` to a seed.
@@ -77,7 +77,7 @@ fn mixed(names: [&str; 2]) -> u64 {
 
 /// Runs a test with `count` seeds, or more for `TICKLESS_SECONDS`, or the one in `TICKLESS_SEED`.
 pub fn with_seeds<F: Fn(u64)>(count: u64, test: F) {
-    if let Some(seed) = given_seed() {
+    if let Some(seed) = given("TICKLESS_SEED") {
         return test(seed);
     }
     let mut seeds = Rng::new(mixed(["", ""]));
@@ -110,8 +110,7 @@ impl Drop for Replay {
 
 /// Returns when a random history ends: after `TICKLESS_SECONDS`, or after the given time.
 pub fn end_after(default: Duration) -> Instant {
-    let given = std::env::var("TICKLESS_SECONDS").ok().and_then(|text| text.parse().ok());
-    Instant::now() + given.map_or(default, Duration::from_secs)
+    Instant::now() + given("TICKLESS_SECONDS").map_or(default, Duration::from_secs)
 }
 
 /// The payload of intended panics.

@@ -1,9 +1,8 @@
 //! Rng histories of local timers and a naive twin. `ci/local.sh` runs 100 million operations.
 
 use super::twin::Twin;
-use crate::support::random::{Rng, with_seeds};
+use crate::support::random::{Rng, given, with_seeds};
 use crate::support::timers::Family;
-use std::env;
 use tickless_core::local::{Clock, Key, LocalError, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{Ns, Tick, Window};
@@ -20,9 +19,7 @@ const STEPS: u64 = 120;
 
 /// Returns the number of histories, from `TICKLESS_HISTORIES` if that is set.
 fn histories() -> u64 {
-    let asked = env::var("TICKLESS_HISTORIES").ok();
-    let usual = if cfg!(miri) { 3 } else { 4_000 };
-    asked.map_or(usual, |text| text.parse().expect("TICKLESS_HISTORIES is a number"))
+    given("TICKLESS_HISTORIES").unwrap_or(if cfg!(miri) { 3 } else { 4_000 })
 }
 
 /// Goal: any sequence of operations agrees with a sorted list (W1-W6, W9, K1).
