@@ -222,3 +222,136 @@ impl RunQueue {
         (self.fair().count() > 1).then_some(Ps(rest as u64).to_ns())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Clocked, IdleTick, Skew};
+    use super::*;
+    use tickless_core::bases::Settings;
+    use tickless_core::rearm::LazyTimers;
+
+    const MS: i64 = 1_000_000_000;
+    const SINCE_7_1: [LazyTimers; 2] = [LazyTimers::Ignored, LazyTimers::Honoured];
+    const A: TaskId = TaskId(1);
+    const B: TaskId = TaskId(2);
+    const C: TaskId = TaskId(3);
+
+    fn at(us: u64) -> Ps {
+        Ps::from_ns(Ns(1_000 * us))
+    }
+
+    /// The queue of a machine with two CPUs, whose slices take 1.4 ms, with fair tasks of these lags.
+    fn queue(lazy_timers: LazyTimers, tasks: &[(TaskId, i64)]) -> RunQueue {
+        let config = Config {
+            timers: Settings { lazy_timers, ..Settings::default() },
+            tick: Ns::from_ms(4),
+            skew: Skew::NONE,
+            idle: IdleTick::Keeps,
+            grace: Ns::NEVER,
+            clocked: Clocked::FromSwitch,
+            has_slice_timer: true,
+        };
+        let mut queue = RunQueue::new(2, &config);
+        tasks.iter().for_each(|&(task, lag)| assert!(queue.add(task, Class::Fair, lag)));
+        queue
+    }
+
+    fn choose(queue: &mut RunQueue, us: u64) -> Option<TaskId> {
+        queue.choose(at(us), |_, _| panic!("no task has blocked")).0
+    }
+
+    #[test]
+    fn real_time_tasks_run_first_by_priority_and_arrival() {
+        let mut queue = queue(LazyTimers::Ignored, &[(A, 0)]);
+        assert_eq!(choose(&mut queue, 0), Some(A));
+        for (task, priority) in [(B, 1), (C, 1), (TaskId(4), 2)] {
+            assert!(queue.add(task, Class::Fifo(priority), 0));
+        }
+        assert!(!queue.preempts(B) && !queue.preempts(C) && queue.preempts(TaskId(4)));
+        assert_eq!(choose(&mut queue, 10), Some(TaskId(4)));
+        assert_eq!(queue.block(at(20), |_, _| ()), None);
+        assert_eq!(choose(&mut queue, 20), Some(B));
+    }
+
+    #[test]
+    fn task_that_has_run_for_longer_than_the_mean_is_not_eligible() {
+        let mut queue = queue(LazyTimers::Ignored, &[(A, 0), (B, 0), (C, 0)]);
+        assert_eq!([0, 900, 1_700].map(|us| choose(&mut queue, us)), [A, B, C].map(Some));
+        // The mean is 0.83 ms. B has run for 0.8 ms of its request, A for 0.9 ms, C for 0.8 ms.
+        assert_eq!(choose(&mut queue, 2_500), Some(C), "its request has not ended");
+        assert_eq!(choose(&mut queue, 2_600), Some(B));
+    }
+
+    /// Then the eligible task with the earliest deadline runs.
+    #[test]
+    fn running_task_completes_its_request() {
+        let mut queue = queue(LazyTimers::Ignored, &[(B, 0), (A, 5 * MS)]);
+        assert_eq!([0, 1_400].map(|us| choose(&mut queue, us)), [A; 2].map(Some));
+        queue.add(C, Class::Fair, 3 * MS);
+        let deadline = |queue: &mut RunQueue, task| queue.find(Some(task)).unwrap().deadline;
+        assert!(deadline(&mut queue, C) < deadline(&mut queue, A));
+        assert!(!queue.preempts(C));
+        assert_eq!([2_700, 2_800].map(|us| choose(&mut queue, us)), [Some(A), Some(C)]);
+    }
+
+    /// Since 6.17 a CPU is asked again to choose until it has.
+    #[test]
+    fn end_of_a_request_asks_for_a_choice() {
+        for (lazy_timers, again) in SINCE_7_1.into_iter().zip([false, true]) {
+            let mut queue = queue(lazy_timers, &[(B, 0), (A, 5 * MS)]);
+            assert_eq!(choose(&mut queue, 0), Some(A));
+            let asked = [1_390, 1_400, 1_500].map(|us| queue.account(at(us)));
+            assert_eq!(asked, [false, true, again]);
+            assert_eq!(choose(&mut queue, 1_500), Some(A));
+            assert!(!queue.account(at(1_600)));
+        }
+    }
+
+    #[test]
+    fn lag_is_kept_over_a_sleep_up_to_a_tick() {
+        for (lag, kept) in [(MS, MS * 3 / 4), (10 * MS, 4 * MS)] {
+            let mut queue = queue(LazyTimers::Ignored, &[(B, 0), (C, 0), (A, lag)]);
+            assert_eq!(queue.mean() - queue.find(Some(A)).unwrap().ran, lag);
+            assert_eq!(choose(&mut queue, 0), Some(A));
+            let mut left = None;
+            queue.block(at(375), |task, lag| left = Some((task, lag)));
+            assert_eq!(left, Some((A, kept)));
+            assert!(queue.add(A, Class::Fair, kept));
+            assert_eq!(queue.mean() - queue.find(Some(A)).unwrap().ran, kept);
+        }
+    }
+
+    #[test]
+    fn task_that_blocks_with_a_debt_stays_until_it_is_eligible() {
+        let blocked = || {
+            let mut queue = queue(LazyTimers::Ignored, &[(A, 0), (B, 0)]);
+            assert_eq!(choose(&mut queue, 0), Some(A));
+            assert_eq!(queue.block(at(1_000), |_, _| panic!("it has a debt")), None);
+            assert_eq!(choose(&mut queue, 1_000), Some(B));
+            queue
+        };
+        let mut queue = blocked();
+        let mut left = Vec::new();
+        assert_eq!(queue.choose(at(2_500), |task, lag| left.push((task, lag))).0, Some(B));
+        assert_eq!(left, [(A, 0)], "a debt is forgiven, but no lag is won");
+        // Woken before: it keeps its debt, or is placed at the mean once it has none.
+        for (us, ran) in [(1_500, MS), (2_500, MS * 3 / 2)] {
+            let mut queue = blocked();
+            queue.account(at(us));
+            assert!(!queue.add(A, Class::Fair, 0));
+            assert_eq!(queue.find(Some(A)).unwrap().ran, ran);
+        }
+    }
+
+    /// Up to 7.0 a slice begins when the task is chosen, since 7.1 it ends with the request.
+    #[test]
+    fn rest_of_a_slice_is_from_the_choice_or_to_the_end_of_the_request() {
+        for (lazy_timers, rest_us) in SINCE_7_1.into_iter().zip([1_400, 400]) {
+            let mut queue = queue(lazy_timers, &[(A, 0), (B, 0)]);
+            assert_eq!([0, 1_000, 2_200].map(|us| choose(&mut queue, us)), [A, B, A].map(Some));
+            assert_eq!(queue.rest(), Some(Ns(1_000 * rest_us)));
+            queue.take(B);
+            assert_eq!(queue.rest(), None, "it shares its CPU with no other task");
+        }
+    }
+}
