@@ -474,6 +474,13 @@ impl BaseState {
         if L::COARSE { self.is_plain_for_coarse } else { self.is_plain }
     }
 
+    /// Returns `false` if no callback of this base runs. On a plain base only the handler runs
+    /// callbacks, so that a cancel there reads one flag instead of a word for each runner.
+    #[inline]
+    pub(crate) fn may_run_callbacks<L: Link>(&self) -> bool {
+        self.device.is_handling() || !self.is_plain::<L>()
+    }
+
     #[inline]
     pub(crate) fn earliest(&self) -> Ns {
         self.deferred.earliest(&self.queues)

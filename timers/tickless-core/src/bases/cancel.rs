@@ -249,6 +249,7 @@ impl<P: Platform> Bases<P> {
         // Read again under the lock: see `lock_timer`.
         let is_usual = timer.life(Ordering::Relaxed) == life
             && !(operation.checks_running(life)
+                && state.may_run_callbacks::<L>()
                 && base.running.has(timer.address(), Ordering::Relaxed))
             && state.device.policy() == Policy::Lazy;
         let seen = Seen { is_running: false, is_target: true };
