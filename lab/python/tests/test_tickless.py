@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pathlib
 import pickle
@@ -179,8 +180,35 @@ def test_a_fleet_is_seen_as_a_whole(tmp_path: pathlib.Path) -> None:
     assert "broken.txt" in fleet["machines"][-1]["error"]
     assert "for the median machine" in fleet["differ"][0]["why"]
     assert polars.DataFrame(fleet["quantiles"]).height > 5
-    alone = tickless.fleet(broken)
-    assert [one["error"] is None for one in alone["machines"]] == [False]
+    for figures in (one["figures"] for one in fleet["machines"][:-1]):
+        assert all(figures[name] >= 0 for name in tickless._FIGURES) and figures["cancelled_percent"] <= 100
+    # Traces that are damaged or short count nowhere.
+    text = gzip.decompress((TRACES / "idle.txt.gz").read_bytes()).decode()
+    lines = [line for line in text.splitlines(True) if line[0] != "#"]
+    (tmp_path / "twice.txt").write_text(text + "".join(lines))
+    (tmp_path / "short.txt").write_text(text[: text.index(lines[9])])
+    bad = tickless.fleet([tmp_path / "twice.txt", tmp_path / "short.txt", broken], threads=1)
+    errors = [one["error"] for one in bad["machines"]]
+    assert "damaged: " in errors[0] and "too short for rates" in errors[1] and len(errors) == 3
+    assert bad["quantiles"] == bad["differ"] == []
+
+
+def test_the_machine_that_differs_most_is_first_with_its_figure() -> None:
+    def machine(number: int) -> dict[str, Any]:
+        figures = dict.fromkeys(tickless._FIGURES, 50.0)
+        figures["device_writes_per_cpu_s"] = 900.0 if number == 7 else 100.0 + number % 5
+        figures["armed_per_cpu_s"] = 2_000.0 if number == 9 else 1_000.0 + 20 * (number % 7)
+        most = {"arms_most": "hrtimer_wakeup", "arms_most_percent": 60.0}
+        return {"trace": str(number), "figures": figures | most, "error": None, "notes": []}
+
+    cut: dict[str, Any] = {"trace": "cut", "figures": None, "error": "cut off", "notes": []}
+    fleet = tickless._compared([*map(machine, range(40)), cut])
+    assert fleet["quantiles"][0]["p50"] == 102 and len(fleet["differ"]) == 10
+    first = [(one["trace"], one["figure"]) for one in fleet["differ"][:2]]
+    assert first == [("7", "device_writes_per_cpu_s"), ("9", "armed_per_cpu_s")]
+    why = "device writes: 900.0 writes/s, and 102.0 for the median machine; hrtimer_wakeup arms 60 % of its timers"
+    assert fleet["differ"][0]["why"] == why
+    assert tickless._compared([machine(0)] * 20)["differ"] == []
 
 
 def test_an_interrupt_ends_a_call() -> None:

@@ -22,6 +22,7 @@ import sys as _sys
 import sysconfig as _sysconfig
 from collections.abc import Iterable as _Iterable
 from collections.abc import Mapping as _Mapping
+from concurrent.futures import ThreadPoolExecutor as _ThreadPoolExecutor
 from importlib.metadata import version as _version
 from typing import Any
 
@@ -87,8 +88,17 @@ def _several(name: str, values: _Values) -> list[str]:
     return several
 
 
-def _output(command: str, *places: _Path, lists: _Mapping[str, _Values] = {}, **options: Any) -> str:
-    """What the command prints. ``lists`` become one option each, separated by commas."""
+def _output(
+    command: str,
+    *places: _Path,
+    lists: _Mapping[str, _Values] = {},
+    says: bool = True,
+    **options: Any,
+) -> str:
+    """What the command prints. ``lists`` become one option each, separated by commas.
+
+    Unless ``says``, messages of a command that succeeds are dropped.
+    """
     given = []
     for name, value in options.items():
         option = name.replace("_", "-")
@@ -103,9 +113,8 @@ def _output(command: str, *places: _Path, lists: _Mapping[str, _Values] = {}, **
     except OSError as error:
         raise TicklessError(f"tickless {command} cannot be started: {error.strerror}") from error
     said = done.stderr.strip()
-    # `fleet` fails if no trace can be used, with a document that says why.
-    if done.returncode in (0, _OUT_OF_BOUNDS) or not said:
-        _sys.stderr.write(done.stderr)
+    if done.returncode in (0, _OUT_OF_BOUNDS):
+        _sys.stderr.write(done.stderr if says else "")
         return done.stdout
     said = said.split("\n\nFor more information")[0].split("\n\nUsage:")[0]
     # Remarks about a trace come before the error.
@@ -226,13 +235,111 @@ def replay(
     return found
 
 
-def fleet(traces: _Paths) -> _Document:
+#: The figures that ``fleet`` compares: their units, and what they are.
+_FIGURES = {
+    "device_writes_per_cpu_s": ("writes/s", "device writes"),
+    "wakeups_per_cpu_s": ("wakeups/s", "wakeups"),
+    "spurious_wakeups_per_cpu_s": ("wakeups/s", "wakeups for nothing"),
+    "eager_writes_per_cpu_s": ("writes/s", "writes under eager"),
+    "lazy_writes_per_cpu_s": ("writes/s", "writes under lazy"),
+    "restart_aware_writes_per_cpu_s": ("writes/s", "writes under restart-aware"),
+    "lazy_wakeups_per_cpu_s": ("wakeups/s", "wakeups under lazy"),
+    "armed_per_cpu_s": ("timers/s", "armings"),
+    "cancelled_percent": ("%", "armings that did not fire"),
+}
+
+#: Rates of a shorter trace, in seconds, are not those of its machine: it has hardly more than a tick.
+_SPAN_MIN = 0.01
+
+
+def fleet(traces: _Paths, *, threads: int | None = None) -> _Document:
     """A summary of many kernel traces, one for each machine.
 
-    A trace that cannot be used has an ``error``, and no ``figures``.
+    ``machines`` has a row for each trace with its ``figures``, which are rates of each CPU and second,
+    and the function that arms most; recorded ones, or those of a replay under ``restart-aware`` if
+    nothing was recorded. A trace that cannot be used has an ``error`` instead, and what is wrong with
+    one that can is in its ``notes``. ``quantiles`` has the distribution of each figure, and
+    ``differ`` the ten machines that are farthest from the median, with the reason. Traces are read
+    on ``threads`` CPUs, all if left out.
+
+    >>> fleet(["no such file"])["machines"][0]["error"]
+    'no such file: cannot be opened (No such file or directory (os error 2)). Check the name and who may read it'
     """
-    found: _Document = _document("fleet", *_paths(traces))
-    return found
+    with _ThreadPoolExecutor(threads or _os.cpu_count()) as pool:
+        return _compared(list(pool.map(_seen, _paths(traces))))
+
+
+def _seen(trace: _Path) -> _Document:
+    """The row of a trace in a fleet."""
+    row: _Document = {"trace": _os.fspath(trace), "figures": None, "error": None, "notes": []}
+    try:
+        found = _document("replay", trace, says=False)
+    except TicklessError as error:
+        row["error"] = str(error)
+        return row
+    about, operations = found["trace"], found["operations"]
+    damage = (found["agreement"] or {}).get("damage") or []
+    time = about["cpus"] * about["seconds"] * about["seen_percent"] / 100
+    if damage:
+        row["error"] = f"{row['trace']}: damaged: {damage[0]}"
+    elif about["seconds"] < _SPAN_MIN or time <= 0:
+        row["error"] = f"{row['trace']}: {1e6 * about['seconds']:.0f} us are too short for rates"
+    if row["error"]:
+        return row
+    eager, lazy, aware = found["policies"]
+    recorded, most = about["recorded"], (found["top_functions"] or [{"function": "", "starts": 0}])[0]
+
+    def first(*counts: int | None) -> float:
+        return float(next(count for count in counts if count is not None) / time)
+
+    row["notes"] = found["notes"]
+    row["figures"] = {
+        "cpus": about["cpus"],
+        "seconds": about["seconds"],
+        "device_writes_per_cpu_s": first(recorded["device_writes"], aware["device_writes"]),
+        "wakeups_per_cpu_s": first(recorded["timer_interrupts"], aware["wakeups"]),
+        "spurious_wakeups_per_cpu_s": first(aware["spurious_wakeups"]),
+        "eager_writes_per_cpu_s": first(eager["device_writes"]),
+        "lazy_writes_per_cpu_s": first(lazy["device_writes"]),
+        "restart_aware_writes_per_cpu_s": first(aware["device_writes"]),
+        "lazy_wakeups_per_cpu_s": first(lazy["wakeups"]),
+        "armed_per_cpu_s": first(operations["start"]),
+        "cancelled_percent": found["cancelled_percent"],
+        "arms_most": most["function"],
+        "arms_most_percent": 100 * most["starts"] / max(operations["start"], 1),
+    }
+    return row
+
+
+def _compared(machines: list[_Document]) -> _Document:
+    """The quantiles of the figures of a fleet, and the machines that differ most."""
+    usable = [one for one in machines if one["figures"]]
+    quantiles, far = [], []
+    for figure, (unit, about) in _FIGURES.items() if usable else ():
+        values = sorted(one["figures"][figure] for one in usable)
+        shares = {f"p{percent}": percent / 100 for percent in (5, 25, 50, 75, 95)}
+        at = {name: values[int((len(values) - 1) * share + 0.5)] for name, share in shares.items()}
+        quantiles.append({"figure": figure, "unit": unit, **at})
+        median = at["p50"]
+        # If half of all machines are equal, so are the quartiles, and every distance would be
+        # infinite: then it counts in quarters of the mean distance.
+        mean = sum(abs(value - median) for value in values) / len(values)
+        usual = max((at["p75"] - at["p25"]) / 2, mean / 4)
+        for number, one in enumerate(usable):
+            value, figures = one["figures"][figure], one["figures"]
+            if value == median:
+                continue
+            why = f"{about}: {value:.1f} {unit}, and {median:.1f} for the median machine; "
+            why += f"{figures['arms_most']} arms {figures['arms_most_percent']:.0f} % of its timers"
+            distance = abs(value - median) / usual
+            differs = {"trace": one["trace"], "figure": figure, "unit": unit, "value": value}
+            far.append((number, differs | {"median": median, "distance": distance, "why": why}))
+    farthest: dict[int, _Document] = {}
+    for number, differs in far:
+        if number not in farthest or differs["distance"] > farthest[number]["distance"]:
+            farthest[number] = differs
+    differ = sorted(farthest.values(), key=lambda differs: -differs["distance"])[:10]
+    return {"machines": machines, "quantiles": quantiles, "differ": differ}
 
 
 def _paths(paths: _Paths) -> _Iterable[_Path]:

@@ -63,7 +63,6 @@ commands! {
     Machines(crate::machines::MachinesArgs),
     Doctor(crate::doctor::DoctorArgs),
     Project(crate::project::ProjectArgs),
-    Fleet(crate::fleet::FleetArgs),
     Sweep(crate::sweep::SweepArgs),
 }
 

@@ -10,7 +10,6 @@ mod compare;
 mod date;
 mod doctor;
 mod duration;
-mod fleet;
 mod late;
 mod latency;
 mod machines;

@@ -239,10 +239,7 @@ fn figure(cell: &studies::Cell) -> Figure {
 }
 
 /// Computes one of many results. A panic becomes an error, so the other computations go on.
-pub(crate) fn catch<T>(
-    what: &str,
-    compute: impl FnOnce() -> Result<T, String>,
-) -> Result<T, String> {
+fn catch<T>(what: &str, compute: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().map(String::as_str);
         let message = message.or_else(|| panic.downcast_ref::<&str>().copied());

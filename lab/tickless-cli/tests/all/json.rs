@@ -121,8 +121,7 @@ fn compare_prints_what_is_documented() {
 
 /// Method: for `late`, a trace in which sleeps end, without softirqs, and with a group that is
 /// seldom throttled; for `doctor`, a check whose result is unknown, and one whose result is known;
-/// for `project`, as many CPUs as the trace has, and more; for `fleet`, usable traces, and one that
-/// is not.
+/// for `project`, as many CPUs as the trace has, and more.
 #[test]
 fn other_commands_print_what_is_documented() {
     // With a limit that throttled it, and so many delays that no limit suffices.
@@ -149,7 +148,6 @@ fn other_commands_print_what_is_documented() {
         ("machines", &["machines"]),
         ("machine", &["machines host", "machines x5675-2s"]),
         ("project", &["project traces/idle.txt.gz --machine host --cpus 2,4 --seconds 100"]),
-        ("fleet", &["fleet traces/idle.txt.gz traces/nginx.txt.gz nowhere"]),
     ] {
         compare(section, &lines.iter().map(|line| json(line)).collect::<Vec<_>>());
     }

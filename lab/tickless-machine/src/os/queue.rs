@@ -240,7 +240,7 @@ mod tests {
         Ps::from_ns(Ns(1_000 * us))
     }
 
-    /// The queue of a machine with two CPUs, whose slices take 1.4 ms, with fair tasks of these lags.
+    /// The queue of a machine with two CPUs (a slice is 1.4 ms), with fair tasks of these lags.
     fn queue(lazy_timers: LazyTimers, tasks: &[(TaskId, i64)]) -> RunQueue {
         let config = Config {
             timers: Settings { lazy_timers, ..Settings::default() },
