@@ -961,8 +961,9 @@ enum tickless_status_t tickless_timer_cancel_sync(const struct tickless_timer_t 
                                                   enum tickless_cancel_t *found);
 
 /**
- * A slightly cheaper `tickless_timer_cancel_sync`, for a timer that is never armed again while its
- * callback runs, neither by another thread nor by the callback itself.
+ * A `tickless_timer_cancel_sync` that is slightly cheaper while callbacks of other timers run, for
+ * a timer that is never armed again while its callback runs, neither by another thread nor by the
+ * callback itself.
  *
  * Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
  * nevertheless: it has been cancelled, and its callback has returned.

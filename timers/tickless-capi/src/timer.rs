@@ -413,8 +413,9 @@ pub unsafe extern "C" fn tickless_timer_cancel_sync(
     cancel_with(timer, found, |any| either!(any, timer => timer.cancel_sync()))
 }
 
-/// A slightly cheaper `tickless_timer_cancel_sync`, for a timer that is never armed again while its
-/// callback runs, neither by another thread nor by the callback itself.
+/// A `tickless_timer_cancel_sync` that is slightly cheaper while callbacks of other timers run, for
+/// a timer that is never armed again while its callback runs, neither by another thread nor by the
+/// callback itself.
 ///
 /// Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
 /// nevertheless: it has been cancelled, and its callback has returned.

@@ -111,9 +111,9 @@ macro_rules! timer_methods {
                 self.timer.cancel_sync()
             }
 
-            /// Like [`cancel_sync`](Self::cancel_sync) but a little cheaper, for a timer that is
-            /// never armed while its callback runs: if it is pending, this does not check whether
-            /// the callback is running.
+            /// Like [`cancel_sync`](Self::cancel_sync), for a timer that is never armed while its
+            /// callback runs: if it is pending, this does not check whether the callback is
+            /// running. That is a little cheaper while callbacks of other timers run.
             ///
             /// # Errors
             ///
