@@ -59,6 +59,9 @@
 //!   The first poll arms the timer.
 //! - A [`timeout`] whose future is ready at once reads the clock, and touches nothing else. Its
 //!   timers are those of the caller's context where its future first has to wait.
+//! - With the feature `tokio-time`, a future that is ready takes a unit of its task's budget in a
+//!   runtime of tokio's. Without it, a loop over futures that are ready at once lets no other task
+//!   of its thread run, on any runtime.
 //! - A leaked future (`mem::forget`) keeps its memory and its timers' drivers alive.
 //! - A future can move from one runtime to another: its timer wakes the task that polled it last.
 //! - In the child of a fork, futures of the parent never become ready. New futures do.

@@ -6,6 +6,7 @@ mod in_virtual_time;
 use bytes::Bytes;
 use http_body_util::{Empty, Full};
 use hyper::body::Incoming;
+use hyper::rt::Timer;
 use hyper::service::service_fn;
 use hyper::{Request, Response, client, server};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -41,6 +42,22 @@ async fn half_a_header_times_out_on_a_paused_clock() {
         .await;
     assert!(served.expect_err("it was cut off").is_timeout());
     assert_eq!(begin.elapsed(), 2 * MINUTE);
+}
+
+/// Goal: a loop over sleeps that are ready at once lets the runtime's other tasks run.
+#[tokio::test]
+async fn ready_sleeps_let_other_tasks_run() {
+    let of_process = TicklessTimer::of_process().expect("threads can be started");
+    for timer in [TicklessTimer::new(tickless::tokio_time::timers()), of_process] {
+        let past = timer.now() - Duration::from_millis(1);
+        let (other, mut turns) = (tokio::spawn(async {}), 0);
+        while !other.is_finished() && turns < 100_000 {
+            turns += 1;
+            timer.sleep(Duration::ZERO).await;
+            timer.sleep_until(past).await;
+        }
+        assert!(turns <= 128, "{turns}");
+    }
 }
 
 #[test]
@@ -92,7 +109,6 @@ fn a_silent_http2_peer_is_given_up() {
 
 #[test]
 fn foreign_sleeps_are_replaced() {
-    use hyper::rt::Timer;
     let time = VirtualTime::new();
     let timer = TicklessTimer::new(&time);
     let begin = timer.now();

@@ -1,6 +1,6 @@
 //! Instants, and a clock that is paused.
 
-use super::time::{self, Instant};
+use super::time::{self, Instant, MissedTickBehavior};
 use crate::{HOUR, ms};
 use std::time::Duration;
 
@@ -44,4 +44,24 @@ pub async fn pausing() -> Vec<Duration> {
     std::thread::sleep(ms(2));
     assert_eq!(Instant::now(), stands);
     seen
+}
+
+/// The ticks of a task that does not run between two advances of the clock.
+pub async fn ticks_after_two_advances() -> Vec<Duration> {
+    const SECOND: Duration = Duration::from_secs(1);
+    let begin = Instant::now();
+    let ticks = tokio::spawn(async move {
+        let mut ticks = time::interval_at(begin + 50 * SECOND, 41 * SECOND);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            seen.push(ticks.tick().await - begin);
+        }
+        seen
+    });
+    tokio::task::yield_now().await;
+    for _ in 0..2 {
+        time::advance(50 * SECOND).await;
+    }
+    ticks.await.unwrap()
 }

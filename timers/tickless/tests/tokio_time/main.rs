@@ -68,6 +68,18 @@ fn message(panics: impl FnOnce()) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("a text")
 }
 
+/// Runs a test in a process for each task. Returns the task in such a process.
+fn alone(test: &str, tasks: &[&str]) -> Option<String> {
+    const ALONE: &str = "TICKLESS_TEST_ALONE";
+    std::env::var(ALONE).ok().or_else(|| {
+        for task in tasks {
+            let mut child = child::child_test(test, ALONE, task);
+            assert!(child.status().unwrap().success(), "{test} {task}");
+        }
+        None
+    })
+}
+
 fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
@@ -105,6 +117,8 @@ fn results_match_tokio() {
     assert_eq!(ends[1].0, Err("deadline has elapsed".into()));
     assert_eq!(same!(clock::pausing), [Duration::ZERO, HOUR, 2 * HOUR]);
     same!(clock::instants);
+    let ticks = same!(clock::ticks_after_two_advances);
+    assert_eq!(ticks, [50, 141, 182].map(Duration::from_secs));
 }
 
 #[test]
@@ -246,6 +260,17 @@ fn ready_timers_let_other_tasks_run() {
         let paused = paused(ours::turns::turns_before_another_task(nth));
         assert!(ours <= 128 && theirs <= 128 && paused <= 128, "{nth}: {ours} {theirs} {paused}");
     }
+}
+
+/// Goal: on a running clock, each sleep of no time lets other tasks run, as each of tokio's does,
+/// which takes a millisecond. On a paused clock it is ready at once with both.
+#[test]
+fn sleeps_of_no_time_let_other_tasks_run() {
+    let ours = current_thread().block_on(ours::turns::turns_during_sleeps());
+    let theirs = current_thread().block_on(theirs::turns::turns_during_sleeps());
+    let is_shared = |turns: &[u64]| turns.iter().zip([1, 10, 100]).all(|(seen, of)| *seen >= of);
+    assert!(is_shared(&ours) && is_shared(&theirs), "{ours:?} {theirs:?}");
+    same!(turns::turns_during_sleeps);
 }
 
 #[test]

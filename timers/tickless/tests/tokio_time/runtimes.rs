@@ -1,14 +1,17 @@
 //! The timers of tokio's runtimes: with several runtimes, when one ends or is blocked, on a clock
 //! that is paused, and with a sleep of tokio's as the event device.
 
-use crate::child::child_test;
-use crate::{HOUR, current_thread, multi_thread, paused_runtime};
-use std::pin::pin;
+use crate::ours::turns::turns;
+use crate::{HOUR, alone, current_thread, multi_thread, paused_runtime};
+use std::future::pending;
+use std::pin::{Pin, pin};
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use tickless::tokio_time::use_tokio_sleep;
+use tickless::clock::TimeBase;
+use tickless::future::{self, TimerSource};
 use tickless::tokio_time::{Instant, interval, rescue_after, sleep, sleep_until, stats, timeout};
-use tokio::runtime::Builder;
+use tickless::tokio_time::{timers, use_tokio_sleep};
+use tokio::runtime::{Builder, Runtime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -16,10 +19,8 @@ const MS: Duration = Duration::from_millis(1);
 #[test]
 #[cfg(target_os = "linux")]
 fn a_sleep_starts_no_thread() {
-    const ALONE: &str = "TICKLESS_TEST_NO_THREAD";
-    if std::env::var_os(ALONE).is_none() {
-        let child = child_test("runtimes::a_sleep_starts_no_thread", ALONE, "").status();
-        return assert!(child.unwrap().success());
+    if alone("runtimes::a_sleep_starts_no_thread", &[""]).is_none() {
+        return;
     }
     current_thread().block_on(async { sleep(MS).await });
     multi_thread().block_on(async { tokio::spawn(async { sleep(MS).await }).await.unwrap() });
@@ -52,9 +53,13 @@ fn a_sleep_outlives_its_runtime() {
     }
 }
 
+/// Goal: the timers of a runtime have one descriptor, from the first sleep until the runtime ends.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_runtime_leaves_no_file_open() {
+fn a_runtime_has_one_descriptor() {
+    if alone("runtimes::a_runtime_has_one_descriptor", &[""]).is_none() {
+        return;
+    }
     let timerfds = || {
         let files = std::fs::read_dir("/proc/self/fd").unwrap();
         let target = |file: std::io::Result<std::fs::DirEntry>| {
@@ -62,14 +67,40 @@ fn a_runtime_leaves_no_file_open() {
         };
         files.map(target).filter(|to| to.to_string_lossy().contains("timerfd")).count()
     };
-    // Other tests of this process open some, too, so many are opened here.
-    let before = timerfds();
-    for _ in 0..50 {
-        let runtime = current_thread();
+    for runtime in [current_thread(), multi_thread()] {
+        assert_eq!(timerfds(), 0);
         runtime.spawn(async { sleep(HOUR).await });
         runtime.block_on(async { sleep(MS).await });
+        assert_eq!(timerfds(), 1);
+        drop(runtime);
     }
-    assert!(timerfds() < before + 50);
+    let runtime = current_thread();
+    runtime.block_on(async { sleep(MS).await });
+    assert_eq!(timerfds(), 1, "it stays while no timer is pending");
+    drop(runtime);
+    assert_eq!(timerfds(), 0);
+}
+
+/// Goal: the memory of a runtime's timers is what `docs/dev/counts.md` states.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "asks the allocator")]
+fn the_timers_of_a_runtime_take_little_memory() {
+    if alone("runtimes::the_timers_of_a_runtime_take_little_memory", &[""]).is_none() {
+        return;
+    }
+    // SAFETY: the function only reads the allocator's counts, under its locks.
+    let used = || unsafe { libc::mallinfo2() }.uordblks;
+    let runtimes: Vec<_> = (0..50).map(|_| current_thread()).collect();
+    let per_runtime = |run: fn(&Runtime)| {
+        let before = used();
+        runtimes.iter().for_each(run);
+        (used() - before) / runtimes.len()
+    };
+    let precise = per_runtime(|runtime| runtime.block_on(async { sleep(MS).await }));
+    let coarse = |runtime: &Runtime| runtime.block_on(async { timers().coarse_sleep(MS).await });
+    let coarse = per_runtime(coarse);
+    assert!(precise < 8_000 && coarse < 86_000, "{precise} and {coarse} bytes");
 }
 
 #[test]
@@ -246,6 +277,65 @@ fn a_paused_clock_ignores_timers_that_are_not_pending() {
         writes.join().unwrap();
         assert_eq!(begin.elapsed(), 3 * HOUR);
     });
+}
+
+/// As with tokio's own timers: a pending timer does not move the clock meanwhile.
+#[test]
+fn a_paused_clock_stands_while_a_blocking_closure_runs() {
+    paused_runtime().block_on(async {
+        let begin = Instant::now();
+        let pending = tokio::spawn(sleep(HOUR));
+        let of_process = tokio::spawn(future::coarse_sleep(2 * HOUR));
+        tokio::task::yield_now().await;
+        let blocking = tokio::task::spawn_blocking(|| std::thread::sleep(20 * MS));
+        assert!(timeout(HOUR / 2, blocking).await.is_ok());
+        assert_eq!((begin.elapsed(), pending.is_finished()), (Duration::ZERO, false));
+        pending.await.unwrap();
+        assert_eq!(begin.elapsed(), HOUR);
+        of_process.await.unwrap();
+        assert_eq!(begin.elapsed(), 2 * HOUR);
+    });
+}
+
+/// Goal: futures that are ready at once let the runtime's other tasks run, whichever timers they
+/// are made from.
+#[test]
+fn ready_futures_of_all_timers_let_other_tasks_run() {
+    type Next = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()>>>>;
+    fn next<F: Future + 'static>(mut make: impl FnMut() -> F + 'static) -> Next {
+        Box::new(move || {
+            let made = make();
+            Box::pin(async { drop(made.await) })
+        })
+    }
+    const NONE: Duration = Duration::ZERO;
+    const PAST: tickless::time::Instant = tickless::time::Instant::ZERO;
+    const WALL: TimeBase = TimeBase::Realtime;
+    let mut all = vec![
+        next(|| future::sleep(NONE)),
+        next(|| future::sleep_until(PAST)),
+        next(|| future::coarse_sleep(NONE)),
+        next(|| future::timeout(NONE, pending::<()>())),
+        next(|| future::coarse_timeout(NONE, pending::<()>())),
+        next(|| future::clock_sleep(WALL, NONE)),
+        next(|| future::clock_sleep_until(WALL, PAST)),
+        next(|| future::clock_timeout(WALL, NONE, pending::<()>())),
+        next(|| future::deadline_scope(PAST, pending::<()>())),
+    ];
+    for source in [TimerSource::process().unwrap(), timers()] {
+        let [one, two, three, four] = std::array::from_fn(|_| source.clone());
+        all.push(next(move || one.sleep(NONE)));
+        all.push(next(move || two.sleep_until(PAST)));
+        all.push(next(move || three.coarse_sleep(NONE)));
+        all.push(next(move || four.coarse_timeout_after(NONE, pending::<()>())));
+    }
+    for (nth, mut next) in all.into_iter().enumerate() {
+        let turns = current_thread().block_on(turns(async || next().await));
+        assert!(turns <= 129, "{nth}: {turns}");
+    }
+    let mut ticks = future::interval(Duration::from_nanos(1));
+    let turns = current_thread().block_on(turns(async || _ = ticks.tick().await));
+    assert!(turns <= 129, "{turns}");
 }
 
 #[test]

@@ -4,34 +4,57 @@ use super::time::{self, Instant};
 use crate::ms;
 use std::future::{Future, pending};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::Duration;
 
 /// How many turns of a loop run before another task does. `nth` chooses what the loop awaits.
 pub async fn turns_before_another_task(nth: usize) -> u64 {
-    static TURNS: AtomicU64 = AtomicU64::new(0);
-    static STOPS: AtomicBool = AtomicBool::new(false);
-    TURNS.store(0, Relaxed);
-    STOPS.store(false, Relaxed);
     time::sleep(ms(2)).await;
     let past = Instant::now() - ms(1);
     let mut behind = time::interval_at(Instant::now(), Duration::from_micros(1));
     std::thread::sleep(ms(50));
-    let other = tokio::spawn(async {
-        STOPS.store(true, Relaxed);
-        TURNS.load(Relaxed)
-    });
-    while !STOPS.load(Relaxed) && TURNS.fetch_add(1, Relaxed) < 100_000 {
-        match nth {
-            0 => time::sleep(Duration::ZERO).await,
-            1 => time::sleep_until(past).await,
-            2 => drop(time::timeout(Duration::ZERO, pending::<()>()).await),
-            3 => drop(time::timeout_at(past, pending::<()>()).await),
-            _ => drop(behind.tick().await),
-        }
+    turns(async || match nth {
+        0 => time::sleep(Duration::ZERO).await,
+        1 => time::sleep_until(past).await,
+        2 => drop(time::timeout(Duration::ZERO, pending::<()>()).await),
+        3 => drop(time::timeout_at(past, pending::<()>()).await),
+        _ => drop(behind.tick().await),
+    })
+    .await
+}
+
+/// How often a task awaits the future `next` before another task has run.
+pub async fn turns(mut next: impl AsyncFnMut()) -> u64 {
+    let (other, mut turns) = (tokio::spawn(async {}), 0);
+    while !other.is_finished() && turns < 100_000 {
+        turns += 1;
+        next().await;
     }
-    other.await.unwrap()
+    turns
+}
+
+/// How many turns another task has during each of these numbers of sleeps of no time.
+pub async fn turns_during_sleeps() -> Vec<u64> {
+    let turns = Arc::new(AtomicU64::new(0));
+    let other = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            other.fetch_add(1, Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let mut seen = Vec::new();
+    for count in [1, 10, 100] {
+        let before = turns.load(Relaxed);
+        for _ in 0..count {
+            time::sleep(Duration::ZERO).await;
+        }
+        seen.push(turns.load(Relaxed) - before);
+    }
+    other.abort();
+    seen
 }
 
 /// How many of a thousand ready timers can be polled in one turn of a task.

@@ -1,6 +1,8 @@
 //! Runtimes whose threads have entered a `VirtualTime`.
 
 use crate::{HOUR, current_thread, message, ms};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tickless::VirtualTime;
 use tickless::tokio_time::{Instant, run_in_virtual_time, sleep};
@@ -127,8 +129,20 @@ fn the_clock_stands_while_a_thread_of_the_runtime_works() {
                     tokio::task::yield_now().await;
                     block_in_place(|| thread.join().unwrap());
                 }),
+                moved_during(workers, |_| async {
+                    // A lock that a thread holds of which the clock does not know.
+                    let (lock, (held, is_held)) = (Arc::new(Mutex::new(())), channel());
+                    let other = Arc::clone(&lock);
+                    std::thread::spawn(move || {
+                        let _holds = other.lock();
+                        held.send(()).unwrap();
+                        works_for_30_ms();
+                    });
+                    is_held.recv().unwrap();
+                    drop(lock.lock());
+                }),
             ];
-            assert_eq!(moved, [Duration::ZERO; 5], "{workers} workers");
+            assert_eq!(moved, [Duration::ZERO; 6], "{workers} workers");
         }
     }
 }
