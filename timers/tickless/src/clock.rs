@@ -9,7 +9,7 @@
 
 pub use crate::clock_timer::{ClockFired, ClockTimer};
 #[doc(inline)]
-pub use crate::platform::clock::ClockSource;
+pub use crate::platform::clock::{ClockKind, ClockSource};
 #[doc(inline)]
 pub use crate::platform::clock_error::{Fallback, OpenClockError};
 #[doc(inline)]

@@ -13,7 +13,7 @@ mod driver;
 pub(crate) mod rescue;
 
 use crate::hrtimer::HrTimer;
-use crate::platform::clock::{ClockSource, HostClock};
+use crate::platform::clock::{ClockKind, ClockSource, HostClock};
 use crate::platform::fork::ProcessLock;
 use crate::process::{self, default_slack};
 use crate::timer::shared;
@@ -112,7 +112,7 @@ pub(crate) enum ClockError {
     /// The timers are those of a runtime that has ended.
     Ended,
     /// The program moves the caller's clock, which is not that of the timers.
-    Other,
+    Other { caller: ClockKind, permits: ClockKind },
 }
 
 /// Returns an error if what waits by the clock of `timers` would give wrong answers to a caller in
@@ -128,8 +128,15 @@ pub(crate) fn check_clock(timers: &Timers) -> Result<(), ClockError> {
     if clock.source() == ClockSource::Manual {
         return Ok(());
     }
-    match moved().as_ref().and_then(Current::timers) {
-        Some(here) if !clock.agrees_with(clock_of(here)) => Err(ClockError::Other),
+    let kind_of = |clock: &HostClock| match clock.runtime() {
+        Some(_) => ClockKind::Runtime,
+        None if clock.source() == ClockSource::Manual => ClockKind::Virtual,
+        None => ClockKind::System,
+    };
+    match moved().as_ref().and_then(Current::timers).map(clock_of) {
+        Some(here) if !clock.agrees_with(here) => {
+            Err(ClockError::Other { caller: kind_of(here), permits: kind_of(clock) })
+        }
         _ => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthBuilder, Plan};
+use crate::platform::clock::ClockKind;
 use crate::timers::Timers;
 #[cfg(feature = "tokio-time")]
 use crate::tokio_runtime::{self, ClockError};
@@ -70,7 +71,12 @@ pub enum AcquireError {
     /// paused, or its thread has entered a [`VirtualTime`](crate::VirtualTime). The limiter's
     /// permits come by another clock, the system's or that of another runtime, so an answer would
     /// be wrong by the caller's. Create the limiter where it is used.
-    OtherClock,
+    OtherClock {
+        /// The clock of the caller.
+        caller: ClockKind,
+        /// The clock by which permits come.
+        permits: ClockKind,
+    },
 }
 
 impl fmt::Display for AcquireError {
@@ -88,10 +94,14 @@ impl fmt::Display for AcquireError {
                 f.write_str("the permits were not available in time; wait longer")
             }
             AcquireError::Closed => f.write_str("the limiter is closed; stop, or create another"),
-            AcquireError::OtherClock => f.write_str(
-                "the caller is on a paused or virtual clock, and the permits come by another clock \
-                 (the system's, or another runtime's); create the limiter on the caller's clock",
-            ),
+            AcquireError::OtherClock { caller, permits } => {
+                let another = if caller == permits { ", another one" } else { "" };
+                write!(
+                    f,
+                    "the caller is on {caller}, which the program moves, and the permits come by \
+                     {permits}{another}; create the limiter on the caller's clock"
+                )
+            }
         }
     }
 }
@@ -329,7 +339,7 @@ pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
 pub(super) fn check_clock(timers: &Timers) -> Result<(), AcquireError> {
     tokio_runtime::check_clock(timers).map_err(|error| match error {
         ClockError::Ended => AcquireError::NoTimers,
-        ClockError::Other => AcquireError::OtherClock,
+        ClockError::Other { caller, permits } => AcquireError::OtherClock { caller, permits },
     })
 }
 

@@ -46,6 +46,28 @@ pub enum ClockSource {
     Manual,
 }
 
+/// Whose clock it is, in [`AcquireError::OtherClock`](crate::bandwidth::AcquireError::OtherClock).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ClockKind {
+    /// The system's monotonic clock.
+    System,
+    /// The clock of a tokio runtime, which the program can pause.
+    Runtime,
+    /// A [`VirtualTime`](crate::VirtualTime).
+    Virtual,
+}
+
+impl core::fmt::Display for ClockKind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            ClockKind::System => "the system's clock",
+            ClockKind::Runtime => "the clock of a tokio runtime",
+            ClockKind::Virtual => "a virtual clock",
+        })
+    }
+}
+
 /// A monotonic clock in nanoseconds. Reading it takes no lock and makes no system call.
 // The order of the fields saves an instruction for each reading. The first field has the address of
 // the clock itself, which compilers compute again when they read that field. So a field that most

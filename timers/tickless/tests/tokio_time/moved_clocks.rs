@@ -1,13 +1,12 @@
 //! Timers, futures and limiters of the process where the program moves the clock: in a runtime
 //! whose clock is paused, and on a virtual clock that the thread has entered.
 
-use crate::child::child_test;
-use crate::{HOUR, ms, paused, paused_runtime};
+use crate::{HOUR, alone, ms, paused, paused_runtime};
 use std::future::{Future, pending};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
-use tickless::clock::TimeBase;
+use tickless::clock::{ClockKind, TimeBase};
 use tickless::future::{self, TimerSource, deadline_scope, propagate_deadline, remaining};
 use tickless::tokio_time::error::Elapsed;
 use tickless::tokio_time::{Instant, advance, run_in_virtual_time, sleep, timeout, timers};
@@ -150,19 +149,24 @@ fn limiters_of_another_clock_refuse_the_caller() {
         assert_eq!(keyed.retry_after(&1, 1), Err(error));
         assert_eq!(keyed.available(&1), 0);
     };
-    let refused_here = || {
-        refused(&real, AcquireError::OtherClock);
-        refused(&of_another_runtime, AcquireError::OtherClock);
+    let refused_by = |caller| {
+        let by = |permits| AcquireError::OtherClock { caller, permits };
+        refused(&real, by(ClockKind::System));
+        refused(&of_another_runtime, by(ClockKind::Runtime));
         // A virtual clock is chosen on purpose.
         let time = VirtualTime::new();
         limiters(time.timers()).0.try_acquire(1).unwrap();
     };
-    paused(async { refused_here() });
+    paused(async { refused_by(ClockKind::Runtime) });
     let entered = VirtualTime::new().enter();
-    refused_here();
+    refused_by(ClockKind::Virtual);
+    let message = |limiter: &Limiter| limiter.try_acquire(1).unwrap_err().to_string();
+    let both = "on a virtual clock, which the program moves, and the permits come by the ";
+    assert!(message(&real.0).contains(&format!("{both}system's clock")));
+    assert!(message(&of_another_runtime.0).contains(&format!("{both}clock of a tokio runtime")));
     drop(entered);
-    let message = AcquireError::OtherClock.to_string();
-    assert!(message.contains("paused or virtual") && message.contains("create"), "{message}");
+    let message = paused(async { message(&of_another_runtime.0) });
+    assert!(message.contains("another one; create"), "{message}");
     drop(one);
     refused(&of_another_runtime, AcquireError::NoTimers);
     std::thread::sleep(ms(2));
@@ -170,23 +174,12 @@ fn limiters_of_another_clock_refuse_the_caller() {
     real.1.try_acquire(&1, 1).unwrap();
 }
 
-/// Runs a test of this file in a process for each task. Returns the task in such a process.
-fn alone(test: &str, tasks: &[&str]) -> Option<String> {
-    const ALONE: &str = "TICKLESS_TEST_ALONE";
-    std::env::var(ALONE).ok().or_else(|| {
-        for task in tasks {
-            let mut child = child_test(&format!("moved_clocks::{test}"), ALONE, task);
-            assert!(child.status().unwrap().success(), "{task}");
-        }
-        None
-    })
-}
-
 /// Nothing of the library has noticed the paused clock yet when the limiter is asked. Method: a
 /// process of its own, in which no other test has.
 #[test]
 fn a_limiter_refuses_its_first_caller_on_a_paused_clock() {
-    if alone("a_limiter_refuses_its_first_caller_on_a_paused_clock", &[""]).is_none() {
+    if alone("moved_clocks::a_limiter_refuses_its_first_caller_on_a_paused_clock", &[""]).is_none()
+    {
         return;
     }
     let limiter = Timers::process().unwrap().limiter(1, HOUR).start().unwrap();
@@ -195,7 +188,9 @@ fn a_limiter_refuses_its_first_caller_on_a_paused_clock() {
     assert_eq!(limiter.try_acquire(1), Err(AcquireError::Empty));
     paused(async {
         tokio::time::advance(2 * HOUR).await;
-        assert_eq!(limiter.try_acquire(1), Err(AcquireError::OtherClock));
+        let (caller, permits) = (ClockKind::Runtime, ClockKind::System);
+        let other = AcquireError::OtherClock { caller, permits };
+        assert_eq!(limiter.try_acquire(1), Err(other));
     });
 }
 
@@ -204,7 +199,9 @@ fn a_limiter_refuses_its_first_caller_on_a_paused_clock() {
 #[test]
 fn a_first_timeout_follows_a_paused_clock() {
     let kinds = ["precise", "coarse", "tokio"];
-    let Some(kind) = alone("a_first_timeout_follows_a_paused_clock", &kinds) else { return };
+    let Some(kind) = alone("moved_clocks::a_first_timeout_follows_a_paused_clock", &kinds) else {
+        return;
+    };
     assert!(crate::ours::differences::timeouts_without_a_driver());
     paused(async {
         let begin = tokio::time::Instant::now();
