@@ -656,6 +656,11 @@ typedef struct tickless_quota_t {
    * When in its period the quota is refilled: one of `TICKLESS_PHASE_...`. Default: spread.
    */
   uint32_t phase;
+  /**
+   * The most threads that a limiter lets wait: further calls of `tickless_limiter_acquire` that
+   * would have to wait return `TICKLESS_EMPTY`. Default: any number. Zero for a throttle.
+   */
+  uint64_t waiting_max;
 } tickless_quota_t;
 
 /**
@@ -1227,8 +1232,9 @@ enum tickless_status_t tickless_limiter_retry_after(const struct tickless_limite
  * served, for at most `timeout_ns`; `INT64_MAX` waits without a limit. Do not call it in a
  * callback: it would delay other timers.
  *
- * Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
- * `TICKLESS_EMPTY`, which are returned without waiting for the timeout.
+ * Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire`, which are returned
+ * without waiting for the timeout. `TICKLESS_EMPTY` means that as many threads wait as the quota's
+ * `waiting_max` allows.
  */
 enum tickless_status_t tickless_limiter_acquire(const struct tickless_limiter_t *from,
                                                 uint64_t permits,

@@ -741,7 +741,8 @@ class limiter {
     return detail::from_ns(
         detail::result<std::uint64_t>(tickless_limiter_retry_after, raw_, permits));
   }
-  /** Blocks until the permits are available. */
+  /** Blocks until the permits are available. Throws TICKLESS_EMPTY if as many threads wait as the
+   * quota's `waiting_max` allows. */
   void acquire(std::uint64_t permits = 1) {
     detail::check(tickless_limiter_acquire(raw_, permits, INT64_MAX));
   }
@@ -749,7 +750,7 @@ class limiter {
   [[nodiscard]] bool acquire_for(duration timeout, std::uint64_t permits = 1) {
     return detail::acquired(tickless_limiter_acquire(raw_, permits, timeout.count()));
   }
-  /** TICKLESS_TIMED_OUT is an error here. */
+  /** TICKLESS_TIMED_OUT and TICKLESS_EMPTY are errors here. */
   void acquire_for(duration timeout, std::uint64_t permits, std::error_code &failed) noexcept {
     failed = code(tickless_limiter_acquire(raw_, permits, timeout.count()));
   }

@@ -40,6 +40,9 @@ pub struct Quota {
     pub release_batch: u32,
     /// When in its period the quota is refilled: one of `TICKLESS_PHASE_...`. Default: spread.
     pub phase: u32,
+    /// The most threads that a limiter lets wait: further calls of `tickless_limiter_acquire` that
+    /// would have to wait return `TICKLESS_EMPTY`. Default: any number. Zero for a throttle.
+    pub waiting_max: u64,
 }
 
 // SAFETY: integers without padding, a size first.
@@ -62,7 +65,8 @@ impl Quota {
 
     fn limiter(&self, timers: &tickless::Timers) -> Outcome<BandwidthBuilder<Limiter>> {
         let made = timers.limiter(self.quota, Duration::from_nanos(self.period_ns));
-        self.apply(made.extra(self.extra))
+        let made = self.apply(made.extra(self.extra))?;
+        Ok(if self.waiting_max > 0 { made.waiting_max(self.waiting_max as usize) } else { made })
     }
 }
 
@@ -218,8 +222,9 @@ fn in_ns(after: Result<Duration, AcquireError>) -> Outcome<u64> {
 /// served, for at most `timeout_ns`; `INT64_MAX` waits without a limit. Do not call it in a
 /// callback: it would delay other timers.
 ///
-/// Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
-/// `TICKLESS_EMPTY`, which are returned without waiting for the timeout.
+/// Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire`, which are returned
+/// without waiting for the timeout. `TICKLESS_EMPTY` means that as many threads wait as the quota's
+/// `waiting_max` allows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_acquire(
     from: *const LimiterHandle,
@@ -353,6 +358,9 @@ pub unsafe extern "C" fn tickless_throttle_create(
     create(made, || {
         let timers = &TimerSet::lend(timers)?.timers;
         let quota = required_quota(quota)?;
+        if quota.waiting_max > 0 {
+            return Err(failure(Status::Unsupported, "only a limiter has a `waiting_max`"));
+        }
         let [cpu, period, extra] =
             [quota.quota, quota.period_ns, quota.extra].map(Duration::from_nanos);
         let group = quota.apply(timers.throttle(cpu, period).extra(extra))?;

@@ -387,6 +387,22 @@ static void a_loop_drives_timers() {
   /* Runs in a thread of its own, whose end frees what the standard library keeps for a thread that
    * has waited. */
   std::thread([&] { CHECK(!limiter.acquire_for(0s)); }).join();
+
+  /* One thread may wait, so the next one does not. */
+  tickless_quota_t quota{};
+  quota.quota = 1;
+  quota.period_ns = 3600 * SECOND;
+  quota.waiting_max = 1;
+  tickless::limiter bounded(loop.set(), quota);
+  bounded.acquire();
+  std::thread waits([&] { CHECK(status_of([&] { bounded.acquire(); }) == TICKLESS_SHUT); });
+  UNTIL(bounded.stats().waiting == 1);
+  std::thread([&] {
+    CHECK(status_of([&] { bounded.acquire(); }) == TICKLESS_EMPTY);
+    CHECK(!bounded.acquire_for(1h));
+  }).join();
+  bounded.close();
+  waits.join();
 }
 
 /* Durations of all units, of which the longest saturate. */

@@ -32,6 +32,11 @@ static void refills_restore_permits(void) {
   OK(tickless_timers_stop(timers));
 }
 
+static void *is_refused(void *limiter) {
+  IS(TICKLESS_EMPTY, tickless_limiter_acquire(limiter, 1, INT64_MAX));
+  return NULL;
+}
+
 static void *waits_until_closed(void *limiter) {
   IS(TICKLESS_SHUT, tickless_limiter_acquire(limiter, 1, INT64_MAX));
   return NULL;
@@ -51,7 +56,7 @@ static void *threads_wait_for_permits(void *unused) {
   OK(tickless_timers_now(timers, &now));
   CHECK(now - began > 20 * MS); /* at least one full period */
   OK(tickless_limiter_destroy(limiter));
-  quota.period_ns = 3600 * SECOND;
+  quota.period_ns = 3600 * SECOND, quota.waiting_max = 1;
   OK(tickless_limiter_create(timers, &quota, &limiter));
   OK(tickless_limiter_acquire(limiter, 2, SECOND));
   IS(TICKLESS_TIMED_OUT, tickless_limiter_acquire(limiter, 1, 10 * MS));
@@ -60,6 +65,10 @@ static void *threads_wait_for_permits(void *unused) {
   IS(0, pthread_create(&waiter, NULL, waits_until_closed, limiter));
   tickless_quota_counts_t counts = {.size = sizeof counts};
   do OK(tickless_limiter_stats(limiter, NULL, &counts)); while (counts.waiting == 0);
+  /* One thread may wait, so the next ones do not. */
+  pthread_t refused[4];
+  for (int i = 0; i < 4; i++) IS(0, pthread_create(&refused[i], NULL, is_refused, limiter));
+  for (int i = 0; i < 4; i++) IS(0, pthread_join(refused[i], NULL));
   OK(tickless_limiter_close(limiter));
   IS(0, pthread_join(waiter, NULL));
   IS(TICKLESS_SHUT, tickless_limiter_try_acquire(limiter, 1));
@@ -147,6 +156,8 @@ static void misuse(void) {
   CHECK(!limiter && !keyed && !throttle);
   quota.quota = 1, quota.period_ns = SECOND, quota.phase = 77;
   IS(TICKLESS_UNSUPPORTED, tickless_limiter_create(timers, &quota, &limiter));
+  quota.phase = 0, quota.waiting_max = 1;
+  IS(TICKLESS_UNSUPPORTED, tickless_throttle_create(timers, &quota, &throttle));
   quota.phase = TICKLESS_PHASE_FIXED, quota.phase_value = 2 * SECOND;
   IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_create(timers, &quota, &limiter));
   IS(TICKLESS_NULL_POINTER, tickless_limiter_create(timers, NULL, &limiter));
