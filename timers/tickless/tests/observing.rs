@@ -184,31 +184,38 @@ fn a_subscriber_may_use_timers_and_panic() {
     assert_eq!(time.timers().stats().panics, 2);
 }
 
-/// Goal: A4 (no event under a lock): otherwise the subscriber would wait for that lock forever.
-#[test]
-fn a_subscriber_may_use_every_object() {
-    let time = VirtualTime::new();
-    let timers = time.timers().clone();
+/// Returns a function that uses every object of some timers, and a virtual clock.
+fn uses_every_object(
+    timers: &Timers,
+    time: &VirtualTime,
+) -> impl Fn() + Clone + Send + Sync + use<> {
     let limiter = timers.limiter(2, 100 * MS).start().unwrap();
     let keyed = timers.limiter(2, 100 * MS).keyed::<String>().unwrap();
     let throttle = timers.throttle(MS, 100 * MS).start().unwrap();
     let periodic = Arc::new(timers.periodic(|_| {}).phase(Phase::Spread));
     let alarm = Arc::new(timers.clock_timer(TimeBase::Realtime, |_| {}));
+    let time = time.clone();
+    move || {
+        let _ = (limiter.try_acquire(1), keyed.try_acquire("key", 1));
+        let _ = (limiter.retry_after(1), keyed.limiter("key").map(|it| it.available()));
+        let (_, waker) = woken();
+        let (mut one, mut two) = (Box::pin(limiter.acquire(2)), Box::pin(limiter.acquire(2)));
+        let _ = (poll(one.as_mut(), &waker), poll(two.as_mut(), &waker));
+        throttle.join().unwrap().check().unwrap();
+        let _ = (periodic.start(SECOND), periodic.is_active(), periodic.try_cancel());
+        let _ = (alarm.start(SECOND), alarm.is_pending(), alarm.try_cancel());
+        time.set_realtime(time.now_on(TimeBase::Realtime) + SECOND);
+        time.advance(MS);
+        let _ = (time.timers().stats(), time.next_event());
+    }
+}
+
+/// Goal: A4 (no event under a lock): otherwise the subscriber would wait for that lock forever.
+#[test]
+fn a_subscriber_may_use_every_object() {
+    let time = VirtualTime::new();
+    let use_all = uses_every_object(time.timers(), &time);
     let rounds = Arc::new(AtomicU64::new(0));
-    let use_all = {
-        let (limiter, keyed, throttle) = (limiter.clone(), keyed.clone(), throttle.clone());
-        let (periodic, alarm, time) = (Arc::clone(&periodic), Arc::clone(&alarm), time.clone());
-        move || {
-            let _ = (limiter.try_acquire(1), keyed.try_acquire("key", 1));
-            let _ = (limiter.retry_after(1), keyed.limiter("key").map(|it| it.available()));
-            throttle.join().unwrap().check().unwrap();
-            let _ = (periodic.start(SECOND), periodic.is_active(), periodic.try_cancel());
-            let _ = (alarm.start(SECOND), alarm.is_pending(), alarm.try_cancel());
-            time.set_realtime(time.now_on(TimeBase::Realtime) + SECOND);
-            time.advance(MS);
-            let _ = (time.timers().stats(), time.next_event());
-        }
-    };
     let (done, ended) = std::sync::mpsc::channel();
     let (reenter, counted) = (use_all.clone(), Arc::clone(&rounds));
     let then = move |_: &Metadata<'_>| {
@@ -218,9 +225,9 @@ fn a_subscriber_may_use_every_object() {
     std::thread::spawn(move || {
         recorded(Level::TRACE, then, || {
             use_all();
-            let (_, waker) = woken();
-            let (mut one, mut two) = (Box::pin(limiter.acquire(2)), Box::pin(limiter.acquire(2)));
-            let _ = (poll(one.as_mut(), &waker), poll(two.as_mut(), &waker));
+            let timers = time.timers();
+            let periodic = timers.periodic(|_| {}).phase(Phase::Spread);
+            let alarm = timers.clock_timer(TimeBase::Realtime, |_| {});
             alarm.start_at(time.now_on(TimeBase::Realtime) + SECOND).unwrap();
             periodic.start(MS).unwrap();
             time.set_realtime(time.now_on(TimeBase::Realtime) + 2 * SECOND);
@@ -231,6 +238,42 @@ fn a_subscriber_may_use_every_object() {
     });
     ended.recv_timeout(20 * SECOND).expect("the subscriber waits for a lock");
     assert!(rounds.load(Ordering::Relaxed) > 5);
+}
+
+/// Goal: A4, on the driver thread of the objects that the subscriber uses. Method: a callback gives
+/// the driver thread its subscriber.
+#[test]
+fn a_subscriber_on_a_driver_thread_may_use_every_object() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let use_all = uses_every_object(&timers, &VirtualTime::new());
+    let rounds = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&rounds);
+    let (mut reenter, all) = (Some(use_all.clone()), use_all);
+    let subscribes = timers.hrtimer(move |_| {
+        let (reenter, counted) = (reenter.take().unwrap(), Arc::clone(&counted));
+        let then = Box::new(move |_: &Metadata<'_>| {
+            reenter();
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        let notes = Notes { level: Level::TRACE, seen: Seen::default(), then };
+        std::mem::forget(tracing::subscriber::set_default(notes));
+    });
+    subscribes.start(Duration::ZERO).unwrap();
+    let mut beats = 0;
+    let (done, ended) = std::sync::mpsc::channel();
+    let heart = timers.periodic(move |_| {
+        all();
+        beats += 1;
+        if beats == 20 {
+            done.send(()).unwrap();
+        }
+    });
+    heart.start(MS).unwrap();
+    if ended.recv_timeout(20 * SECOND).is_err() {
+        std::mem::forget((heart, subscribes, timers));
+        panic!("the subscriber waits for a lock");
+    }
+    assert!(rounds.load(Ordering::Relaxed) > 20);
 }
 
 /// Goal: X4 (drops in callbacks), K3 (unsafe requirements).

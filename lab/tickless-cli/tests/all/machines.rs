@@ -1,6 +1,6 @@
 //! `tickless machines`, and simulated studies on other machines, run as a user runs them.
 
-use crate::run::{fits, json, path, prints, tickless};
+use crate::run::{file, fits, json, path, prints, tickless};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
@@ -48,6 +48,23 @@ fn a_study_on_another_machine_has_no_published_figures() {
     assert_ne!(cells("--seed 5"), elsewhere);
     let notes = json("study rearm --sim")["notes"].to_string();
     assert!(notes.contains("the seed changes nothing"), "{notes}");
+}
+
+/// Goal: a projection with prices that no machine has ends with their range, and does not run on.
+#[test]
+fn a_projection_refuses_prices_out_of_range() {
+    let text = FILES.iter().find(|(name, _)| *name == "x5675-2s").unwrap().1;
+    for (key, value, range) in [
+        ("node_ns", "1e18", "greater than zero, and at most 10^9"),
+        ("load_share", "1.1", "greater than zero, and at most 1"),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap();
+        let number = line.split("value = ").nth(1).unwrap().split([',', ' ']).next().unwrap();
+        let broken = line.replacen(&format!("value = {number}"), &format!("value = {value}"), 1);
+        file("range.toml", text.replacen(line, &broken, 1));
+        let line = "project traces/nginx.txt.gz --machine range.toml --cpus 2";
+        let _ = tickless(line).exits(2, &["range.toml:", &format!("line.{key}"), range]);
+    }
 }
 
 #[test]
