@@ -11,6 +11,7 @@ mod support;
 
 use in_child::in_child;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::any::Any;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,9 +115,52 @@ fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
     drop(place.take());
 }
 
+/// Ends the process with success when it is dropped.
+struct Last;
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        // SAFETY: ends the process immediately.
+        unsafe { libc::_exit(0) }
+    }
+}
+
+/// Returns objects of all kinds, of which the timers are pending.
+fn objects(timers: &Timers) -> Vec<Box<dyn Any>> {
+    let timeout = timers.timeout(|_| {});
+    let alarm = timers.clock_timer(TimeBase::Realtime, |_| {});
+    let limiter = timers.limiter(1, MS * 1_000).start().unwrap();
+    let keyed = timers.limiter(1, MS * 1_000).keyed::<u32>().unwrap();
+    timeout.start(MS * 1_000).unwrap();
+    alarm.start(MS * 1_000).unwrap();
+    limiter.try_acquire(1).unwrap();
+    let sleeps = [timers.sleep(MS * 1_000), tickless::future::sleep(MS * 1_000)].map(|sleep| {
+        let mut sleep = Box::pin(sleep);
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        sleep
+    });
+    let time = VirtualTime::new();
+    let moves = (time.busy(), time.auto_advance());
+    let on_loop = Timers::builder().start_in_loop().unwrap();
+    vec![
+        Box::new((timeout, alarm, beating(timers), timers.clone())),
+        Box::new((limiter, keyed, sleeps, on_loop)),
+        Box::new((moves, time)),
+    ]
+}
+
+/// Goal: K4 (locks at a fork). The child ends as a program does: the thread-locals of its thread
+/// are destroyed.
 #[test]
 fn a_child_does_not_wait_for_locks() {
+    thread_local! {
+        static LAST: Cell<Option<Last>> = const { Cell::new(None) };
+        static OBJECTS: Cell<Vec<Box<dyn Any>>> = const { Cell::new(Vec::new()) };
+    }
     let timers = Timers::builder().bases(1).start().unwrap();
+    // The last one to be used first is the first to be destroyed.
+    LAST.set(Some(Last));
+    OBJECTS.set(objects(&timers));
     let (_heart, beats) = beating(&timers);
     let often = timers.periodic(|_| {});
     let done = AtomicBool::new(false);
@@ -135,21 +179,34 @@ fn a_child_does_not_wait_for_locks() {
                 often.start(Duration::from_secs(1)).unwrap();
             }
         });
-        for _ in 0..50 {
-            let mut mine = Some((timers.timeout(|_| {}), timers.clone()));
-            mine.as_ref().map(|(timer, _)| timer.start(Duration::from_secs(1)));
-            in_child(|| {
-                let (timer, timers) = mine.take().expect("the child has a copy");
-                assert_eq!((timer.cancel(), often.cancel()), (Cancel::Idle, Cancel::Idle));
-                assert!(often.start_at(timers.now(), MS).is_err() && !often.is_active());
-                assert_eq!((often.cancel_sync(), often.phase_offset()), (Ok(Cancel::Idle), None));
-                assert!(
-                    timers.now() > tickless::time::Instant::ZERO && timers.stats().bases.is_empty()
-                );
-            });
-        }
+        let forks = || {
+            for _ in 0..50 {
+                let mut mine = Some((timers.timeout(|_| {}), timers.clone()));
+                mine.as_ref().map(|(timer, _)| timer.start(Duration::from_secs(1)));
+                in_child(|| {
+                    let (timer, timers) = mine.take().expect("the child has a copy");
+                    assert_eq!((timer.cancel(), often.cancel()), (Cancel::Idle, Cancel::Idle));
+                    assert!(often.start_at(timers.now(), MS).is_err() && !often.is_active());
+                    assert_eq!(
+                        (often.cancel_sync(), often.phase_offset()),
+                        (Ok(Cancel::Idle), None)
+                    );
+                    assert!(timers.now() > tickless::time::Instant::ZERO);
+                    assert!(timers.stats().bases.is_empty());
+                    // With musl, `exit` destroys no thread-locals.
+                    std::process::exit(i32::from(cfg!(target_env = "gnu")))
+                });
+            }
+        };
+        let forked = catch_unwind(AssertUnwindSafe(forks));
         done.store(true, Ordering::Relaxed);
+        // Here it would end the tests.
+        if let Some(last) = LAST.take() {
+            std::mem::forget(last);
+        }
+        assert!(forked.is_ok(), "a child hangs or has failed");
     });
+    drop(OBJECTS.take());
     assert_beats(&beats);
 }
 
