@@ -232,6 +232,8 @@ unsafe fn start_usual(
     after_ns: i64,
     now: impl FnOnce(&Timeout) -> Option<Instant>,
 ) -> Option<Status> {
+    // The timer's deadline is on the storage's second line, and its address is on the first.
+    slots::prefetch_at(timer.cast::<u64>().wrapping_add(8));
     let handle = usual(timer)?;
     let after = u64::try_from(after_ns).ok()?;
     let now = now(&handle)?;
