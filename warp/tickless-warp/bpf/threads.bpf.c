@@ -22,13 +22,16 @@ static long (*const read_kernel)(void *to, u32 size, u64 from) = (void *)113;
 
 // `src/sys/thread_events.rs` has the same numbers and structures.
 #define SLOTS 65536
+#define SETS 16384
+#define WAYS 4
 #define TASK_SIZE 8192
 
 // The last sleep with a timeout of a thread: its number, its task_struct, and the end of the sleep.
 struct sleep { u64 thread, task, expiry; };
 
 struct events {
-	struct sleep sleeps[SLOTS];
+	// Of threads whose numbers are equal modulo SETS, this many.
+	struct sleep sleeps[SETS][WAYS];
 	u32 wakes[SLOTS];
 	u64 tracer; // The number of the tracer's thread.
 	u64 target; // The task_struct of a thread that the tracer may wake now,
@@ -67,7 +70,17 @@ int hrtimer_start(u64 *arguments)
 	u32 thread = current_thread();
 	if (!events->thread_at && thread == events->tracer)
 		read_kernel(events->task, TASK_SIZE, task);
-	struct sleep *sleep = &events->sleeps[thread & (SLOTS - 1)];
+	// The thread's own place, or else that of the sleep which ends first: it is perhaps over.
+	struct sleep *set = events->sleeps[thread & (SETS - 1)], *sleep = set;
+#pragma unroll
+	for (int way = 0; way < WAYS; way++) {
+		if (set[way].thread == thread) {
+			sleep = &set[way];
+			break;
+		}
+		if (set[way].expiry < sleep->expiry)
+			sleep = &set[way];
+	}
 	sleep->thread = thread;
 	sleep->task = task;
 	sleep->expiry = expiry;
