@@ -373,6 +373,10 @@ PY
   prints 'what comes from outside' 'all waited' python3 "$folder/outside.py" "$warp" "$folder"
 fi
 
+if has python3; then
+  prints 'work of the kernel, and threads' 'all is well' "$warp" warp -- python3 ci/warp-inside.py
+fi
+
 if has python3 && [ "$(nproc)" -gt 1 ]; then
   cat >"$folder/turns.py" <<'PY'
 # The tracer keeps a thread that only waits on its own CPU. The second process, inside, never sees

@@ -1,13 +1,14 @@
 //! What a thread does, as far as the tracer knows, and what the tracer has to do when that changes.
 //!
 //! Pure: [`State::on`] takes what the tracer has learnt, and returns what it must do. The tracer
-//! carries that out (`engine/effects.rs`); a property test (`asleep.rs`) has a small kernel do it.
+//! carries that out (`engine/effects.rs`); a property test has a small kernel do it.
 
+use crate::filter::WITH_NUMBERS;
 use crate::line::Ns;
 use crate::report::Ending;
 use crate::sys::notices::Notice;
 use crate::sys::ptrace::{Call, Registers};
-use crate::timeout::{Endless, TimedCall, When};
+use crate::timeout::{Endless, TimedCall, When, timed_call};
 use libc::{c_int, c_long};
 
 /// A wait with a deadline.
@@ -63,6 +64,29 @@ impl Untraced {
     /// timeout has this end.
     pub(crate) fn is_last(&self, expiry: Option<Ns>) -> bool {
         self.expiry.is_none() || self.expiry == expiry
+    }
+}
+
+/// What an eBPF program shows of a thread that sleeps: the end of its last sleep with a timeout, if
+/// that is known. That is by the kernel's clock, so with the time of both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sleep {
+    pub(crate) expiry: Option<Ns>,
+    pub(crate) now: Ns,
+    pub(crate) kernels_now: Ns,
+}
+
+impl Sleep {
+    /// Returns the wait of the thread in a call, with the kernel's own timeout.
+    fn wait(&self, (number, ip, args): Call) -> Option<Untraced> {
+        // An interrupted poll(2) is repeated under another number.
+        let is_repeated = number == libc::SYS_restart_syscall;
+        let number = if is_repeated { libc::SYS_poll } else { number };
+        let call = timed_call(number, args, |_| None).filter(|_| WITH_NUMBERS.contains(&number))?;
+        let When::After(timeout) = call.when else { return None };
+        let left = self.expiry.map_or(timeout, |at| at.saturating_sub(self.kernels_now));
+        let deadline = self.now.saturating_add(left);
+        Some(Untraced { call, at: (number, ip, args), deadline, expiry: self.expiry })
     }
 }
 
@@ -262,6 +286,23 @@ impl State {
             },
             _ => None,
         }
+    }
+
+    /// Returns what has changed for a thread that a census has found in a call, and what the eBPF
+    /// program shows of its sleep, where it follows sleeps. `None` if its untraced wait lasts.
+    pub(crate) fn found(&self, in_call: InCall, sleep: Option<Sleep>) -> Option<Change> {
+        let lasts = |wait: Untraced| {
+            wait.progress(in_call) == Progress::Lasts
+                && sleep.is_none_or(|sleep| wait.is_last(sleep.expiry))
+        };
+        if self.untraced().is_some_and(lasts) {
+            return None;
+        }
+        let wait = match (in_call, sleep) {
+            (InCall::Waits(call), Some(sleep)) => sleep.wait(call),
+            _ => None,
+        };
+        Some(wait.map_or(Change::HasWaited, |wait| Change::WaitsUntraced(wait, None)))
     }
 
     /// Returns the traced wait in which the thread is.

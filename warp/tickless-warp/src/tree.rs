@@ -182,17 +182,3 @@ fn namespace_ahead(process: pid_t) -> Option<[i64; 2]> {
     let ([monotonic, boottime], [own, own_boottime]) = (offsets(&of)?, offsets("self")?);
     Some([monotonic.saturating_sub(own), boottime.saturating_sub(own_boottime)])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_census_found_of_a_thread_is_forgotten_when_it_goes_on() {
-        let mut tree = Tree::default();
-        tree.add(7);
-        tree.fell_asleep.insert(7, InCall::Ended);
-        let _ = tree.on(7, Change::GoesOn, 0);
-        assert!(tree.fell_asleep.is_empty(), "a later wait would take this for its own");
-    }
-}

@@ -12,15 +12,13 @@
 
 use super::state::Engine;
 use super::waits::{ERESTARTSYS, is_interrupted, wait_of, write_remaining};
-use crate::filter::WITH_NUMBERS;
-use crate::line::Ns;
 use crate::look::in_call;
 use crate::options::{Options, Pace};
 use crate::sys::events::clock;
 use crate::sys::notices::Notice;
-use crate::sys::ptrace::{self, Call};
-use crate::thread::{Before, Change, InCall, Progress, Then, Untraced, Woken, call_of};
-use crate::timeout::{Endless, TimedCall, When, timed_call};
+use crate::sys::ptrace;
+use crate::thread::{Before, Change, Progress, Sleep, Then, Untraced, Woken, call_of};
+use crate::timeout::{Endless, TimedCall, When};
 use libc::pid_t;
 
 /// Returns whether time flows as in reality while a thread computes: the kernel's timeouts are
@@ -58,29 +56,17 @@ impl Engine<'_> {
         let (now, kernels_now) = (self.clock.now(), clock(libc::CLOCK_MONOTONIC));
         let mut found = Vec::new();
         for (tid, in_call) in std::mem::take(&mut self.tree.fell_asleep) {
-            if let Some(thread) = self.tree.threads.get_mut(&tid) {
-                thread.call_asleep = in_call;
-            }
-            let last = self.tree.state(tid).untraced();
-            let expiry = events.and_then(|events| events.expiry(tid));
-            let lasts = |wait: Untraced| {
-                wait.progress(in_call) == Progress::Lasts
-                    && (events.is_none() || wait.is_last(expiry))
-            };
-            if last.is_some_and(lasts) {
-                continue;
-            }
-            let wait = match in_call {
-                InCall::Waits(call) if events.is_some() => {
-                    hidden_wait(call, expiry, now, kernels_now)
-                }
-                _ => None,
-            };
-            found.push((tid, wait));
+            let Some(thread) = self.tree.threads.get_mut(&tid) else { continue };
+            thread.call_asleep = in_call;
+            let sleep = events.map(|events| Sleep { expiry: events.expiry(tid), now, kernels_now });
+            found.extend(thread.state.found(in_call, sleep).map(|change| (tid, change)));
         }
-        found.sort_by_key(|(_, wait)| wait.map(|wait| wait.deadline));
-        for (tid, wait) in found {
-            self.on(tid, wait.map_or(Change::HasWaited, |wait| Change::WaitsUntraced(wait, None)));
+        found.sort_by_key(|(_, change)| match change {
+            Change::WaitsUntraced(wait, _) => Some(wait.deadline),
+            _ => None,
+        });
+        for (tid, change) in found {
+            self.on(tid, change);
         }
     }
 
@@ -150,17 +136,4 @@ impl Engine<'_> {
         }
         lasts
     }
-}
-
-/// Returns the wait of a thread that sleeps in a call, with the kernel's own timeout. `expiry` is
-/// the end of its last sleep, if that is known.
-fn hidden_wait(call: Call, expiry: Option<Ns>, now: Ns, kernels_now: Ns) -> Option<Untraced> {
-    let (number, ip, args) = call;
-    // An interrupted poll(2) is repeated under another number.
-    let number = if number == libc::SYS_restart_syscall { libc::SYS_poll } else { number };
-    let call = timed_call(number, args, |_| None).filter(|_| WITH_NUMBERS.contains(&number))?;
-    let When::After(timeout) = call.when else { return None };
-    let left = expiry.map_or(timeout, |at| at.saturating_sub(kernels_now));
-    let deadline = now.saturating_add(left);
-    Some(Untraced { call, at: (number, ip, args), deadline, expiry })
 }

@@ -1,9 +1,8 @@
 //! Programs that are odd, or hostile to tracing.
 
-use crate::harness::{inside, takes, warp_program};
+use crate::harness::warp_program;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::Duration;
 
 /// Runs a program under a filter that denies a system call, or that notifies.
 fn under_filter(denied: libc::c_long, flags: libc::c_ulong, words: &[&str]) -> (bool, String) {
@@ -42,28 +41,4 @@ fn waits_are_traced_where_notices_have_a_reader() {
     let words = ["sh", "-c", "sleep 50; sleep 50"];
     let (done, err) = under_filter(-1, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, &words);
     assert!(done && err.contains("warp: 100.") && err.contains(" 2 jumps"), "{err}");
-}
-
-#[test]
-fn a_thread_may_run_another_program() {
-    inside(|| {
-        let mut status = 0;
-        for _ in 0..20 {
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                for _ in 0..3 {
-                    std::thread::spawn(|| std::thread::sleep(Duration::from_secs(1_000)));
-                }
-                // The new program takes the number of the process; the other threads end.
-                std::thread::spawn(|| unsafe {
-                    let words = [c"sleep".as_ptr(), c"5".as_ptr(), std::ptr::null()];
-                    libc::execvp(words[0], words.as_ptr());
-                });
-                std::thread::sleep(Duration::from_secs(1_000));
-                unsafe { libc::_exit(1) };
-            }
-            takes("the new program", 5.0, || unsafe { libc::waitpid(child, &raw mut status, 0) });
-            assert_eq!(status, 0);
-        }
-    });
 }

@@ -1,9 +1,8 @@
 //! Signals that interrupt waits.
 
-use crate::harness::{block, in_child, inside, takes};
+use crate::harness::{block, inside, takes};
 use libc::{c_int, timespec};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -103,35 +102,5 @@ fn a_signal_without_a_handler_shortens_no_wait() {
                 sender.join().unwrap();
             }
         }
-    });
-}
-
-/// Goal: a signal that the kernel sends, because another process writes, ends a sleep.
-#[test]
-fn a_signal_of_the_kernel_shortens_a_sleep() {
-    inside(|| {
-        in_child(|| {
-            let action = handle as extern "C" fn(_) as usize;
-            unsafe { libc::signal(libc::SIGIO, action) };
-            let long = timespec { tv_sec: 1_000, tv_nsec: 0 };
-            let (reader, mut writer) = io::pipe().unwrap();
-            unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETOWN, libc::getpid()) };
-            unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_ASYNC) };
-            for _ in 0..100 {
-                let child = unsafe { libc::fork() };
-                if child == 0 {
-                    std::thread::sleep(Duration::from_secs(1));
-                    writer.write_all(b"x").unwrap();
-                    std::thread::sleep(Duration::from_secs(2_000));
-                }
-                takes("a sleep", 1.0, || {
-                    assert!(is_interrupted(unsafe {
-                        libc::nanosleep(&raw const long, null_mut())
-                    }));
-                });
-                unsafe { libc::kill(child, libc::SIGKILL) };
-                unsafe { libc::waitpid(child, null_mut(), 0) };
-            }
-        });
     });
 }

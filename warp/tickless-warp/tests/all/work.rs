@@ -2,11 +2,8 @@
 
 use crate::harness::{Place, block, inside, inside_each, spec, takes, wait_alone};
 use libc::c_long;
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::FromRawFd;
-use std::ptr::{null, null_mut};
-use std::sync::Mutex;
+use std::io::Read;
+use std::ptr::null;
 use std::time::{Duration, Instant};
 
 /// Sets an alarm that would end the process, makes `calls` calls, and computes for a while. The
@@ -135,53 +132,6 @@ fn processes_that_go_on_after_a_stop_hold_the_clock() {
         let mut context = 0_u64;
         assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut context) }, -1);
         assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ENOSYS));
-    });
-}
-
-/// A worker thread of the kernel moves what is written to one end of a pseudo-terminal to the other
-/// end, so that for a moment both threads sleep.
-#[test]
-fn what_a_terminal_has_yet_to_show_holds_the_clock() {
-    inside(|| {
-        let [mut master, mut slave] = [0; 2];
-        let (m, s, mut raw) = (&raw mut master, &raw mut slave, unsafe { std::mem::zeroed() });
-        unsafe { libc::cfmakeraw(&raw mut raw) };
-        assert_eq!(unsafe { libc::openpty(m, s, null_mut(), &raw const raw, null()) }, 0);
-        let [master, slave] = unsafe { [master, slave].map(|fd| File::from_raw_fd(fd)) };
-        let mut far = slave.try_clone().unwrap();
-        let echo = std::thread::spawn(move || {
-            let mut byte = [0];
-            while far.read_exact(&mut byte).is_ok() && byte != [0] {
-                far.write_all(&byte).unwrap();
-            }
-        });
-        let pass = |mut end: &File, byte| end.write_all(&[byte]).unwrap();
-        outruns_an_alarm("a terminal", 300, || {
-            pass(&master, 1);
-            (&master).read_exact(&mut [0]).unwrap();
-        });
-        pass(&master, 0);
-        echo.join().unwrap();
-    });
-}
-
-#[test]
-fn threads_wake_in_the_order_of_their_deadlines() {
-    inside(|| {
-        let order = Mutex::new(Vec::new());
-        takes("the last thread", 100.0, || {
-            std::thread::scope(|scope| {
-                for seconds in (1..=100).rev() {
-                    let order = &order;
-                    scope.spawn(move || {
-                        std::thread::sleep(Duration::from_secs(seconds));
-                        order.lock().unwrap().push(seconds);
-                    });
-                }
-            });
-        });
-        let wanted: Vec<u64> = (1..=100).collect();
-        assert_eq!(*order.lock().unwrap(), wanted);
     });
 }
 
