@@ -38,13 +38,13 @@ mod reader;
 mod soundness;
 mod symbols;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use crate::list::List;
 use open::Input;
+use rustc_hash::FxHashMap;
 use tickless_core::time::{CpuId, Ns};
 
 pub use attributes::{ClockId, Context, HrtimerMode};
@@ -90,7 +90,7 @@ pub struct Trace {
     counts: soundness::Counts,
     pub names: Names,
     /// The name of each thread, by the thread's number; the last one, if it has changed.
-    pub tasks: HashMap<u32, Box<str>>,
+    pub tasks: FxHashMap<u32, Box<str>>,
     pub processes: Processes,
     pub hz: Option<u32>,
     /// Converts jiffies to times; `None` without a wheel timer or a known tick rate.

@@ -19,27 +19,28 @@ use super::problem::Cause;
 pub(super) struct Reading<'a, 'n> {
     pub(super) kind: EventKind,
     text: &'a [u8],
-    fields: Fields<'a>,
+    fields: Fields<'a, 'n>,
     cpu: CpuId,
     names: &'n mut Names,
 }
 
-enum Fields<'a> {
+enum Fields<'a, 'n> {
     /// The keys and values in the text.
-    Printed(Vec<(&'a [u8], &'a [u8])>),
+    Printed(&'n [(&'a [u8], &'a [u8])]),
     /// Where each field is in the record.
     Recorded(&'a [Field], &'a [u8]),
 }
 
 impl<'a, 'n> Reading<'a, 'n> {
+    /// Prepares to read an event of a text. `of_text` takes the text's fields, in its own memory.
     pub(super) fn new(
         kind: EventKind,
         text: &'a [u8],
         cpu: CpuId,
         names: &'n mut Names,
+        of_text: &'n mut Vec<(&'a [u8], &'a [u8])>,
     ) -> Reading<'a, 'n> {
-        // Most events have fewer fields, so the list is usually allocated only once.
-        let mut of_text = Vec::with_capacity(8);
+        of_text.clear();
         of_text.extend(fields(text));
         Reading { kind, text, fields: Fields::Printed(of_text), cpu, names }
     }

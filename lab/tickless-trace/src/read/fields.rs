@@ -93,7 +93,7 @@ pub(super) fn printable(text: &[u8]) -> String {
 
 /// Returns the place at which `needle` begins in `text`.
 pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
-    text.windows(needle.len()).position(|window| window == needle)
+    (0..text.len()).find(|&at| text[at] == needle[0] && text[at..].starts_with(needle))
 }
 
 #[cfg(test)]

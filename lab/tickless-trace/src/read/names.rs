@@ -3,7 +3,6 @@
 use super::fields::{Word, printable};
 use super::symbols::Symbols;
 use rustc_hash::FxHashMap;
-use std::collections::HashMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NameId(pub(super) u16);
@@ -28,7 +27,7 @@ pub const SLEEPER_FUNCTION: &str = "hrtimer_wakeup";
 pub struct Names {
     /// The names from id 1 on; id 0 is [`NameId::UNKNOWN`].
     known: Vec<Box<str>>,
-    by_name: HashMap<Box<[u8]>, NameId>,
+    by_name: FxHashMap<Box<[u8]>, NameId>,
     /// In a binary trace, the names of functions by their addresses.
     pub(super) symbols: Symbols,
     by_address: FxHashMap<u64, NameId>,

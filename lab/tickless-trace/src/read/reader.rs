@@ -16,10 +16,10 @@ use super::processes::Processes;
 use super::soundness::{self, Cancels, Counts, Soundness};
 use super::{Record, Trace, jiffies, monotonic};
 use crate::list::List;
-use std::collections::{HashMap, VecDeque};
-use std::io;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::mpsc;
-use std::{panic, thread};
+use std::{io, panic, thread};
 
 /// Begins a trace's line about a CPU on which the kernel recorded nothing of the idle thread.
 pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
@@ -43,8 +43,9 @@ fn read_parts(path: &str, mut lines: Lines<'_>, size: usize) -> Result<Trace, Un
             running.push_back(ended);
             reader = scope.spawn(move || {
                 let _runs = runs;
-                let mut names = Names::default();
-                let read = |line: Result<_, _>| line.map(|line| Parsed::of(line, &mut names));
+                let (mut names, mut fields) = (Names::default(), Vec::new());
+                let read =
+                    |line: Result<_, _>| line.map(|it| Parsed::of(it, &mut names, &mut fields));
                 let lines: Vec<_> = open::lines(&part).map(read).collect();
                 let mut reader = joined(reader);
                 let names = reader.names.add(&names);
@@ -77,15 +78,15 @@ struct Parsed<'a> {
 }
 
 impl<'a> Parsed<'a> {
-    /// Reads a line. The ids of names are those of `names`.
-    fn of(text: &'a [u8], names: &mut Names) -> Parsed<'a> {
+    /// Reads a line. The ids of names are those of `names`; `fields` is memory for its fields.
+    fn of(text: &'a [u8], names: &mut Names, fields: &mut Vec<(&'a [u8], &'a [u8])>) -> Parsed<'a> {
         let prefix = match text {
             [b'#', ..] => Err(Cause::NotAnEvent),
             _ => prefix::split(text),
         };
         let event = prefix.as_ref().ok().and_then(|prefix| {
             let kind = EventKind::from_name(prefix.name)?;
-            Some(Event::read(&mut Reading::new(kind, prefix.text, prefix.cpu, names)))
+            Some(Event::read(&mut Reading::new(kind, prefix.text, prefix.cpu, names, fields)))
         });
         Parsed { text, is_utf8: std::str::from_utf8(text).is_ok(), prefix, event }
     }
@@ -110,12 +111,12 @@ pub(super) struct Reader {
     /// How many recordings the lines so far have.
     recordings: u32,
     /// The names before tasks, of which trace-cmd prints one for each instance or host.
-    sources: HashMap<Box<[u8]>, u64>,
+    sources: FxHashMap<Box<[u8]>, u64>,
     /// Whether `hrtimer_start` was printed with its mode.
     pub(super) has_modes: bool,
     /// Whether a line that is no event has the name of a timer event.
     has_unread_events: bool,
-    pub(super) tasks: HashMap<u32, Box<str>>,
+    pub(super) tasks: FxHashMap<u32, Box<str>>,
     processes: Processes,
     has_nul: bool,
 }
@@ -408,13 +409,12 @@ impl Reader {
         };
         let has_timers = self.counts.of(EventKind::TimerStart) > 0;
         if tool != Some(Tool::Kernel) && has_timers && !self.records.iter().any(is_other) {
-            let trusted = |mut record: Record| {
-                if let Event::TimerStart { is_deferrable, .. } = &mut record.event {
+            for place in 0..self.records.len() {
+                self.records.pass(place);
+                if let Event::TimerStart { is_deferrable, .. } = &mut self.records[place].event {
                     *is_deferrable = false;
                 }
-                record
-            };
-            self.records = self.records.iter().copied().map(trusted).collect();
+            }
             self.note_file(Cause::FlagsNotTrusted);
         }
         let has_starts = self.counts.of(EventKind::HrtimerStart) > 0;
