@@ -97,7 +97,7 @@ impl LateArgs {
         let options = Options { more, ..Options::default() };
         let waiting = Waiting::new();
         let recording = record::prepare(tracefs, &options)?;
-        recording.start()?;
+        record::start(&recording)?;
         let end = waiting.pass(self.duration);
         recording.stop()?;
         Ok((recording.trace("this machine", "tickless late --watch")?, end == End::Signal))
@@ -178,7 +178,13 @@ impl Results for Late {
         write_list("The longest other waits for a CPU:", longest.collect(), out)?;
         write_causes(causes, out)?;
         let title = "What all waits for a CPU over the threshold were spent on:";
-        write_shares(title, ["share", "time", "waits", "cause"], &waits.causes, out)
+        write_shares(title, ["share", "time", "waits", "cause"], &waits.causes, out)?;
+        let is_thread = |it: &&Share| it.cause.starts_with("thread ");
+        if waits.causes.iter().filter(is_thread).count() > waits.programs.len() {
+            let title = "The same threads by program:";
+            write_shares(title, ["share", "time", "waits", "program"], &waits.programs, out)?;
+        }
+        Ok(())
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {

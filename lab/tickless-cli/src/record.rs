@@ -77,6 +77,12 @@ pub(crate) fn prepare(tracefs: Tracefs, options: &Options) -> Result<Recording, 
     Ok(recording)
 }
 
+/// Starts a recording, and says so: on a busy machine, that is long after the program was started.
+pub(crate) fn start(recording: &Recording) -> Result<(), RecordError> {
+    complain("recording begins now");
+    recording.start()
+}
+
 impl Command for RecordArgs {
     fn run(&self) -> Result<Exit, Failure> {
         if output::is_dat(&self.output) && self.events.is_some() {
@@ -116,7 +122,7 @@ impl Command for RecordArgs {
             recording.limited = None;
         }
         groups.iter_mut().for_each(Watch::start);
-        recording.start()?;
+        start(&recording)?;
         let start = Instant::now();
         let end = match self.command.as_slice() {
             [] => waiting.pass(self.duration),
@@ -124,6 +130,7 @@ impl Command for RecordArgs {
         };
         let seconds = start.elapsed().as_secs_f64();
         recording.stop()?;
+        complain(format_args!("recording has ended after {seconds:.2} s; writing the file"));
         groups.iter_mut().for_each(Watch::stop);
         let statistics = recording.statistics();
         let groups = groups.map(Watch::seen).unwrap_or_default();

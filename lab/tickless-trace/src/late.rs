@@ -124,6 +124,8 @@ pub struct RunWaits {
     pub late: u64,
     pub late_ns: u64,
     pub causes: Vec<Share>,
+    /// The programs whose threads kept the CPU, each with the sum of its threads.
+    pub programs: Vec<Share>,
     pub worst: Vec<LongWait>,
 }
 
@@ -363,12 +365,17 @@ fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits 
         hops
     });
     let causes = shares(hops.map(|hop| (hop.cause, 1, hop.ns)));
+    // What no program caused counts for the percentages only.
+    let program = |it: &Share| cause::program(trace, &it.cause).unwrap_or_default();
+    let mut programs = shares(causes.iter().map(|it| (program(it), it.times, it.ns)));
+    programs.retain(|it| !it.cause.is_empty());
     RunWaits {
         waits: waits.count,
         ns: waits.time.0,
         late: worst.count,
         late_ns,
         causes,
+        programs,
         worst: worst.finish(),
     }
 }
@@ -380,7 +387,7 @@ fn seldom_throttled(trace: &Trace) -> Vec<String> {
         let counters = limited.counters.unwrap_or_default();
         format!(
             "{} used up its quota in {} of {} periods, and was stopped for {:.3} ms in all: too \
-             seldom to be told from other causes",
+             seldom to be told from the causes below, which can have this time in them",
             limited.path.as_deref().unwrap_or("a group"),
             counters.throttled,
             counters.periods,

@@ -30,7 +30,8 @@ fn a_recording_replays() {
     let Some(tracefs) = tracefs() else { return };
     let _alone = alone();
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.005; done; exit 5";
-    let _ = record("--buffer 8M -o round.txt.gz", script).exits(5, &["tickless replay "]);
+    let messages = ["recording begins now", "has ended", "tickless replay "];
+    let _ = record("--buffer 8M -o round.txt.gz", script).exits(5, &messages);
     let json = json("replay round.txt.gz");
     assert!(json["operations"]["start"].as_u64() > Some(10), "{json}");
     assert!(json["operations"]["expire"].as_u64() > Some(10), "{json}");

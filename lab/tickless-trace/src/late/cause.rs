@@ -254,6 +254,15 @@ pub(super) fn thread(trace: &Trace, pid: u32) -> String {
     format!("{}-{pid}", trace.task_name(pid))
 }
 
+/// Returns the name of the program whose thread kept the CPU, if that is the cause.
+pub(super) fn program(trace: &Trace, cause: &str) -> Option<String> {
+    let kept = cause.strip_prefix("thread ")?.strip_suffix(" kept the CPU")?;
+    let thread = kept.rsplit_once(" (").map_or(kept, |(thread, _)| thread);
+    let pid = thread.rsplit_once('-')?.1.parse().ok()?;
+    let name = trace.processes.name(trace.processes.of(pid));
+    Some(name.unwrap_or_else(|| trace.task_name(pid)).to_string())
+}
+
 pub(super) fn softirq(vector: u32) -> String {
     const NAMES: [&str; 10] = [
         "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
