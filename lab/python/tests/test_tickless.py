@@ -142,6 +142,8 @@ def test_a_file_is_not_taken_for_a_machine_of_its_name(
     for same in (tickless.save_machine(path, "x5675-2s", {"event.program_ns": 7}), path):
         numbers = {number["key"]: number["value"] for number in tickless.machine(same)["numbers"]}
         assert numbers["event.program_ns"] == 7
+    with pytest.raises(tickless.TicklessError, match="./host cannot be read"):
+        tickless.project(TRACES / "idle.txt.gz", pathlib.Path("host"))
 
 
 def test_projections_have_a_point_for_each_size_and_policy() -> None:

@@ -183,10 +183,10 @@ def simulate(
     ``study`` is ``cancel``, ``clock``, ``deferred``, ``phase``, ``rearm`` or ``schedule``;
     ``machine`` a name of ``machines()`` or a file. ``cpus`` is a number that the machine can have,
     its own if left out. ``policy`` is one of ``rearm`` (``eager``, ``lazy``, ``restart-aware``) or
-    of ``schedule``; all run if it is left out, and figures of ``rearm`` then have the policy in
-    their names. ``hz`` is the tick rate, from 1 to 100,000, the machine's own if left out;
-    ``deferred`` has rates of its own. ``length`` is the number of round trips of ``rearm`` under
-    named policies (20,000), or of messages of ``schedule`` (2,000). A rate is ``None`` if fewer than
+    of ``schedule``; all run if it is left out. ``hz`` is the tick rate, from 1 to 100,000, the
+    machine's own if left out;
+    ``deferred`` has rates of its own. ``length`` is the number of round trips of ``rearm``
+    (20,000), or of messages of ``schedule`` (2,000). A rate is ``None`` if fewer than
     ten ticks were simulated. Each of the others can be several. ``seed`` is for ``cancel``,
     ``deferred`` and ``schedule``, which draw by chance. What the machine or the study does not have
     is an error. It takes ``threads`` CPUs, all if left out. Ctrl-C leaves no rows.
@@ -361,7 +361,7 @@ def project(
     ``cpus`` are from 1 to 4096, the machine's own number if left out. ``clock`` is ``tsc``,
     ``hpet`` or ``combined``. ``seconds`` of the trace run, about a million operations if left out.
     """
-    options = {"machine": _os.fspath(machine), "clock": clock, "seed": seed, "seconds": seconds}
+    options = {"machine": _machine(machine), "clock": clock, "seed": seed, "seconds": seconds}
     found: _Document = _document("project", trace, policy=policy, lists={"cpus": cpus}, **options)
     return found
 
@@ -446,8 +446,8 @@ def study(
 ) -> _Document:
     """A study with its published figures, verdicts and plots, as ``tickless study`` shows it.
 
-    It is simulated, or with ``live`` measured on this machine. ``cpus`` are the points of a curve.
-    A machine has whole cores and sockets, so a point can have more CPUs; its name says how many ran.
+    It is simulated, or with ``live`` measured on this machine. ``cpus`` are the points of a curve:
+    a number that the machine cannot have is an error.
     """
     options: dict[str, Any] = {"live": live, "quick": quick, "full": full}
     options["machine"] = None if machine is None else _machine(machine)

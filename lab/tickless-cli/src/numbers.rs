@@ -40,17 +40,3 @@ impl Numbers {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_keeps_its_order_and_its_ranges() {
-        let numbers = Numbers::within("5,0-3, 1000000-1499999", 0..=1_500_000).unwrap().0;
-        assert_eq!((numbers.len(), &numbers[..6]), (500_005, &[5, 0, 1, 2, 3, 1_000_000][..]));
-        for wrong in ["", "a", "3-1", "1,1", "0-5,3", "-1", "1-", "1,0-1499999", "1500001"] {
-            assert!(Numbers::within(wrong, 0..=1_500_000).is_err(), "{wrong}");
-        }
-    }
-}

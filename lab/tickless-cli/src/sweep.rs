@@ -53,7 +53,7 @@ pub struct SweepArgs {
         Numbers::within(text, 0..=u64::MAX)
     })]
     seeds: Numbers,
-    /// How many round trips (rearm, under named policies) or messages (schedule) to simulate
+    /// How many round trips (rearm) or messages (schedule) to simulate
     #[arg(long, value_name = "N")]
     length: Option<u32>,
     /// How many threads; all CPUs if left out

@@ -95,7 +95,7 @@ impl Cell {
         }
         spec.seed = self.seed;
         if let Some(study) = Study::named(self.study.name()) {
-            if self.hz.is_some() && !study.needs.contains(&"workload.hz") {
+            if self.hz.is_some() && self.rate(like).is_none() {
                 let name = study.name;
                 return Err(format!("study {name} has tick rates of its own; leave the rate out"));
             }
@@ -108,6 +108,13 @@ impl Cell {
             })?;
         }
         Ok(spec)
+    }
+
+    /// Returns the ticks a second that the study simulates; `None` if it has rates of its own.
+    fn rate(&self, like: &Spec) -> Option<i64> {
+        let study = Study::named(self.study.name());
+        let has_one = study.is_none_or(|study| study.needs.contains(&"workload.hz"));
+        has_one.then(|| self.hz.map_or((like.value("workload.hz") as i64).max(1), i64::from))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -124,9 +131,6 @@ impl Cell {
             (Some(_), _) if known.is_empty() => {
                 Err(format!("study {name} has one length; leave the length out"))
             }
-            (Some(_), _) if self.study == StudyName::REARM && self.policy.is_none() => Err(
-                format!("study {name} has a length under one policy; name a policy of {}", names()),
-            ),
             (_, Some(hz)) if !(1..=HZ_MAX).contains(&hz) => {
                 Err(format!("{hz} ticks a second; ask for 1 to {HZ_MAX}"))
             }
@@ -190,7 +194,7 @@ impl Cell {
     }
 
     fn slices(&self, spec: &Spec) -> Figures {
-        let hz = self.hz.map_or_else(|| (spec.value("workload.hz") as u64).max(1), u64::from);
+        let hz = (spec.value("workload.hz") as u64).max(1);
         let policy = self.policy.ok_or("study schedule runs under one policy; name it")?;
         let load = schedule::Load::new(spec, hz, self.length.unwrap_or(MESSAGES));
         let ran = schedule::run(spec, load, policy).map_err(|error| of_machine(spec, error))?;
@@ -206,7 +210,7 @@ impl Cell {
             machine_hash: Some(format!("{:016x}", like.fingerprint())),
             cpus: Some(self.cpus.into()),
             policy: self.policy.map(|policy| policy.name().to_string()),
-            hz: self.hz.map(i64::from),
+            hz: self.rate(like),
             seed: Some(i64::try_from(self.seed).unwrap_or(i64::MAX)),
             ..Row::default()
         }

@@ -73,8 +73,7 @@ impl Grid {
         let chosen: Vec<_> = chosen.copied().map(Some).collect();
         match chosen.is_empty() {
             false => Ok(chosen),
-            true if study == StudyName::SCHEDULE && self.policies.is_empty() => Ok(options(known)),
-            true if known.is_empty() || self.policies.is_empty() => Ok(vec![None]),
+            true if known.is_empty() || self.policies.is_empty() => Ok(options(known)),
             true => Err(format!("study {} knows none of these policies", study.name())),
         }
     }

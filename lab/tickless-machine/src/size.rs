@@ -2,14 +2,6 @@
 
 use crate::spec::Spec;
 
-#[derive(Clone, PartialEq, Debug)]
-pub struct Sized {
-    /// The actual number of CPUs. It can be higher than requested, because cores have all their
-    /// threads and, if there are several sockets, sockets have all their cores.
-    pub cpus: u16,
-    pub spec: Spec,
-}
-
 /// The greatest number of CPUs that a simulated machine is asked to have.
 pub const CPUS_MAX: u16 = 4_096;
 
@@ -29,17 +21,17 @@ pub fn exactly(like: &Spec, asked: u16) -> Result<Spec, SizeError> {
     if !(1..=CPUS_MAX).contains(&asked) {
         return Err(SizeError::Range(asked));
     }
-    match sized(like, asked) {
-        Sized { cpus, spec } if cpus == asked => Ok(spec),
-        Sized { cpus: next, .. } => {
-            Err(SizeError::Parts { machine: like.name.clone(), asked, next })
-        }
+    let spec = sized(like, asked);
+    match spec.costs().topology.cpus() {
+        cpus if cpus == asked => Ok(spec),
+        next => Err(SizeError::Parts { machine: like.name.clone(), asked, next }),
     }
 }
 
 /// Returns a machine with the same prices and `asked` CPUs, or the next higher number that is
-/// possible. Only a machine with a single socket can have fewer cores for each socket.
-pub fn sized(like: &Spec, asked: u16) -> Sized {
+/// possible: cores have all their threads and, if there are several sockets, sockets have all their
+/// cores.
+pub fn sized(like: &Spec, asked: u16) -> Spec {
     let count = |key| like.value(key).max(1.0) as u16;
     let threads = count("topology.threads_per_core");
     let per_socket = count("topology.cores_per_socket").saturating_mul(threads);
@@ -54,19 +46,7 @@ pub fn sized(like: &Spec, asked: u16) -> Sized {
         let cores = asked.div_ceil(threads).max(1);
         spec = spec.with("topology.cores_per_socket", f64::from(cores));
     }
-    Sized { cpus: spec.costs().topology.cpus(), spec }
-}
-
-/// Returns machines with these numbers of CPUs, in this order. Leaves a machine out if an earlier
-/// one has the same actual number.
-pub fn sizes(like: &Spec, asked: &[u16]) -> Vec<Sized> {
-    let mut sizes: Vec<Sized> = Vec::new();
-    for one in asked.iter().map(|&asked| sized(like, asked)) {
-        if sizes.iter().all(|other| other.cpus != one.cpus) {
-            sizes.push(one);
-        }
-    }
-    sizes
+    spec
 }
 
 #[cfg(test)]
@@ -74,17 +54,14 @@ mod tests {
     use super::*;
     use crate::machines;
 
-    /// Goal: `Sized::cpus` is the derived machine's number of CPUs, in whole cores and sockets.
     #[test]
-    fn reported_sizes_are_those_of_the_machines() {
+    fn sizes_are_whole_cores_and_sockets() {
         let big = machines::named("ivybridge-ex-16s").unwrap().unwrap();
-        let of = |asked| sized(&big, asked).cpus;
+        let of = |asked| sized(&big, asked).costs().topology.cpus();
         assert_eq!([of(1), of(2), of(15), of(30), of(31), of(36)], [2, 2, 16, 30, 60, 60]);
-        assert_eq!((of(480), sized(&big, 480).spec), (480, big.clone()));
-        let nodes = machines::named("itanium2-32p").unwrap().unwrap();
-        let odd = sized(&nodes, 7);
-        assert_eq!(odd.cpus, 8);
-        assert_eq!(odd.spec.value("topology.sockets_per_group"), 4.0);
-        assert_eq!(sizes(&big, &[36, 60, 30]).len(), 2);
+        assert_eq!(sized(&big, 480), big);
+        let odd = sized(&machines::named("itanium2-32p").unwrap().unwrap(), 7);
+        assert_eq!(odd.costs().topology.cpus(), 8);
+        assert_eq!(odd.value("topology.sockets_per_group"), 4.0);
     }
 }

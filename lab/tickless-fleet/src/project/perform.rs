@@ -43,15 +43,14 @@ pub fn project(
     if let Some(seconds) = request.seconds.filter(|it| !(it.is_finite() && *it > 0.0)) {
         return Err(ProjectError::Seconds(seconds));
     }
-    let machine = sized(like, request.cpus);
     // The simulated machine has whole sockets, so it can have more CPUs than requested. The
     // additional CPUs stay off.
+    let costs = sized(like, request.cpus).costs();
     let cpus = request.cpus;
     let window = window(streams, cpus, request.seconds).ok_or(ProjectError::NoOperations)?;
     let layout = Layout::new(streams, cpus, window, request.seed);
-    let costs = machine.spec.costs();
     let mut simulated = Machine::new(costs.clone());
-    let run = Rc::new(Run::new(streams, layout, machine.cpus, request));
+    let run = Rc::new(Run::new(streams, layout, costs.topology.cpus(), request));
     let handler = Rc::clone(&run);
     simulated.on_interrupt(move |vector| handler.interrupt(vector));
     for cpu in 0..cpus {

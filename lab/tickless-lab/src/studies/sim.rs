@@ -13,7 +13,7 @@ use crate::studies::fit::{Sensitivity, sensitivity};
 use crate::studies::request::Request;
 use crate::studies::result::{Exhibit, StudyResult};
 use std::io;
-use tickless_machine::size::{CPUS_MAX, Sized, sized};
+use tickless_machine::size::exactly;
 use tickless_machine::spec::Spec;
 
 /// Returns the machine that the user requested, or otherwise the machine named `usual`. It is an
@@ -58,29 +58,16 @@ pub fn add(
     Ok(())
 }
 
-/// Returns the numbers of CPUs that were requested for the curve, if any. Adds a note for each
-/// number that a machine with whole sockets cannot have, with the number that is shown instead.
-pub fn points(
-    result: &mut StudyResult,
-    request: &Request,
-    like: &Spec,
-) -> Result<Option<Vec<u16>>, LabError> {
+/// Returns the numbers of CPUs that were requested for the curve, if any. It is an error if no
+/// machine like this one has one of them.
+pub fn points(request: &Request, like: &Spec) -> Result<Option<Vec<u16>>, LabError> {
     let Some(cpus) = &request.cpus else { return Ok(None) };
-    let point = |&cpus: &u32| match u16::try_from(cpus) {
-        Ok(count) if (1..=CPUS_MAX).contains(&count) => Ok(count),
-        _ => Err(LabError::Request { what: format!("{cpus} CPUs; ask for 1 to {CPUS_MAX}") }),
+    let point = |&cpus: &u32| {
+        let count = u16::try_from(cpus).unwrap_or(u16::MAX);
+        let is_possible = exactly(like, count).map(|_| count);
+        is_possible.map_err(|error| LabError::Request { what: error.to_string() })
     };
-    let points: Vec<u16> = cpus.iter().map(point).collect::<Result<_, _>>()?;
-    for &asked in &points {
-        let Sized { cpus, .. } = sized(like, asked);
-        if cpus != asked {
-            result.notes.push(format!(
-                "A machine of this kind has whole sockets, or one with whole cores, so there is \
-                 none with {asked} CPUs: the figures are of one with {cpus}, and are named so"
-            ));
-        }
-    }
-    Ok(Some(points))
+    cpus.iter().map(point).collect::<Result<_, _>>().map(Some)
 }
 
 pub fn reject_cpus(request: &Request, study: &str) -> Result<(), LabError> {

@@ -107,7 +107,7 @@ fn one_reader_reads_for_all() {
 /// arrive, and two runs are identical.
 #[test]
 fn lazy_slices_save_writes() {
-    let small = sized(&spec("haswell-ex-4s"), 4).spec;
+    let small = sized(&spec("haswell-ex-4s"), 4);
     let load = schedule::Load::new(&small, 250, 300);
     let run = |policy: &ReplayPolicy| schedule::run(&small, load, *policy).unwrap();
     let runs: Vec<schedule::Outcome> = schedule::POLICIES.iter().map(run).collect();

@@ -14,7 +14,7 @@ use tickless_machine::{cpu, machines};
 /// Boots a machine with two CPUs and a tick of 250 Hz. All tasks are bound to the first CPU.
 fn boot(lazy_timers: LazyTimers, has_slice_timer: bool) -> (Machine, Rc<Kernel>) {
     let spec = machines::named("haswell-ex-4s").unwrap().unwrap();
-    let mut machine = Machine::new(sized(&spec, 2).spec.costs());
+    let mut machine = Machine::new(sized(&spec, 2).costs());
     let timers = Settings { policy: Policy::RestartAware, lazy_timers, ..Settings::default() };
     let (tick, skew, idle) = (Ns::from_ms(4), Skew::NONE, IdleTick::Keeps);
     let (grace, clocked) = (Ns::NEVER, Clocked::FromSwitch);

@@ -29,7 +29,7 @@ use tickless_machine::irq::Vector;
 use tickless_machine::platform::Sim;
 use tickless_machine::ps::Ps;
 use tickless_machine::random::Random;
-use tickless_machine::size::{Sized, sizes};
+use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 
 /// Seeds of a simulation's random numbers. Most figures are the median of a run with each seed.
@@ -205,12 +205,12 @@ pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
 const UNIT: &str = "cycles/call";
 
 /// Simulates the points of a plot over the number of CPUs: the time of a call before and after,
-/// with warm caches and 200 calls, on machines of the same kind as `big`. A machine has more CPUs
-/// than asked for if that number is not possible ([`sized`](tickless_machine::size::sized)). The
-/// names of the figures contain the number that the machine has.
+/// with warm caches and 200 calls, on machines of the same kind as `big`, which have to be possible
+/// ([`exactly`](tickless_machine::size::exactly)).
 pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
-    for Sized { cpus: count, spec, .. } in sizes(big, cpus) {
+    for count in cpus {
+        let spec = sized(big, *count);
         for (name, scan) in [("before", SIDES.before), ("after", SIDES.after)] {
             let case = Case { calls: 200, ..Case::new(scan) };
             let figure = cycles(&spec, case, SEEDS[0])?;

@@ -18,7 +18,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let specs = if small == big { vec![&big] } else { vec![&big, &small] };
     let mut result = sim::begin("cancel", request, progress, &specs);
     let mut words = Vec::new();
-    match (sim::points(&mut result, request, &big)?, &request.machine) {
+    match (sim::points(request, &big)?, &request.machine) {
         (Some(cpus), _) => sim::add(&mut result, request, model::curve(&big, &cpus))?,
         (None, Some(_)) => sim::add(&mut result, request, model::cells_of(&big))?,
         (None, None) => {

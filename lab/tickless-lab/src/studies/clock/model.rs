@@ -26,7 +26,7 @@ use tickless_machine::engine::Machine;
 use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
 use tickless_machine::shared_clock::{self, SharedClock};
-use tickless_machine::size::{Sized, sizes};
+use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 use tickless_machine::{cpu, irq};
 
@@ -109,13 +109,12 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// Simulates the points of a plot over the number of CPUs, on machines of the same kind as `spec`.
-/// A machine has more CPUs than asked for if that number is not possible
-/// ([`sized`](tickless_machine::size::sized)). The names of the figures contain the number that the
-/// machine has.
+/// Simulates the points of a plot over the number of CPUs, on machines of the same kind as `spec`,
+/// which have to be possible ([`exactly`](tickless_machine::size::exactly)).
 pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
-    for Sized { cpus: count, spec: smaller, .. } in sizes(spec, cpus) {
+    for count in cpus {
+        let smaller = sized(spec, *count);
         for (name, source) in [("hpet", Source::Direct), ("combined", Source::Combined)] {
             let outcome = run(&smaller, source, Ticks::Aligned)?;
             let cell = |name: String, unit, value| Cell::predicted(name, unit, value);

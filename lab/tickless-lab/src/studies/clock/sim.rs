@@ -16,7 +16,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let big = sim::machine(request, "ivybridge-ex-16s", STUDY.needs)?;
     let machines = if small == big { vec![&big] } else { vec![&small, &big] };
     let mut result = sim::begin("clock", request, progress, &machines);
-    if let Some(cpus) = sim::points(&mut result, request, &big)? {
+    if let Some(cpus) = sim::points(request, &big)? {
         sim::add(&mut result, request, model::curve(&big, &cpus))?;
     } else {
         for spec in machines {
