@@ -5,7 +5,7 @@
 # of the same load, in turn.
 #
 # ci/project-perf.awk defines which functions are timer code, and the output lists those found.
-# Needs root, perf, and two idle CPUs for some minutes.
+# Needs root, perf, a C compiler, and two idle CPUs for some minutes.
 # Usage: ci/project-perf.sh [TURNS [SECONDS]]   3 turns of 5 s; FILE=here.toml for a machine's file
 . "$(dirname "$0")/lib.sh"
 
@@ -13,16 +13,17 @@ turns=${1:-3}
 seconds=${2:-5}
 name=ci/project-perf.sh
 [ "$(id -u)" = 0 ] || { skip "$name" "recording needs root"; exit 0; }
-command -v perf >/dev/null || { skip "$name" "there is no perf"; exit 0; }
+for program in perf cc; do
+  command -v $program >/dev/null || { skip "$name" "there is no $program"; exit 0; }
+done
 
 cargo build --locked --release -q -p tickless-cli
-cargo build --locked --release -q -p tickless-trace --example timer_load
 built=$(cargo metadata --format-version 1 --no-deps |
   sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/release
 tickless=$built/tickless
-load=$built/examples/timer_load
 cpus=$(nproc)
 work=$(mktemp -d)
+load=$work/load
 spinners=()
 clean_up() {
   [ ${#spinners[@]} = 0 ] || kill "${spinners[@]}" 2>/dev/null || true
@@ -33,6 +34,7 @@ clean_up() {
 }
 was_mounted=$(awk '$3 == "tracefs" { print $2 }' /proc/mounts)
 trap clean_up EXIT
+cc -O2 -pthread ci/timer-load.c -o "$load"
 
 machine=${FILE:-$work/here.toml}
 [ -e "$machine" ] || "$tickless" machines --measure --anyway -o "$machine" >/dev/null
