@@ -57,6 +57,8 @@ pub struct Discipline {
     /// next measurement begins.
     bases: [Moment; 2],
     last: Moment,
+    /// The mean time per count between the last two comparisons.
+    last_step: Rate,
     /// How many comparisons in a row have found that the counter had not run at the known rate.
     odd_steps: u32,
 }
@@ -88,7 +90,8 @@ impl Rate {
 impl Discipline {
     /// Starts with a first measurement of the rate, between two comparisons.
     pub fn new(from: Moment, to: Moment) -> Discipline {
-        Discipline { rate: Rate::between(from, to), bases: [from, to], last: to, odd_steps: 0 }
+        let rate = Rate::between(from, to);
+        Discipline { rate, bases: [from, to], last: to, last_step: rate, odd_steps: 0 }
     }
 
     /// Returns the line that begins with the last comparison, when our clock shows `start`.
@@ -118,6 +121,7 @@ impl Discipline {
     pub fn next(&mut self, now: Moment, old: Segment) -> Segment {
         let last = core::mem::replace(&mut self.last, now);
         let (step, passed) = (Rate::between(last, now), now.system.since(last.system));
+        let before = core::mem::replace(&mut self.last_step, step);
         let is_steady = now.counter >= last.counter && step.fits(self.rate);
         let counted = now.counter.saturating_sub(last.counter) as f64 * self.rate.ns;
         // If the counter has moved by a whole span more than the system's clock, or has restarted,
@@ -143,8 +147,11 @@ impl Discipline {
             // Odd steps that are far apart are not in a row: the machine was suspended again.
             let in_a_row = if passed > BASELINE { 0 } else { self.odd_steps };
             self.odd_steps = in_a_row + 1;
-            // If a rate that is possible is measured twice in a row, the known one was wrong.
-            if self.odd_steps % 2 == 0 && !is_stand && step.ns > 0.0 {
+            // If another rate is measured twice in a row, the known one was wrong. The first time,
+            // the counter may have changed its rate in between. One that seems to be more than
+            // twice as fast rather was in a stand that is too short to be seen.
+            let is_rate = step.fits(before) || step.ns > self.rate.ns / 2.0;
+            if self.odd_steps % 2 == 0 && !is_stand && step.ns > 0.0 && is_rate {
                 self.rate = step;
             }
         }
@@ -253,6 +260,19 @@ mod tests {
                 machine.run(1e3);
                 assert!(machine.apart().abs() < 2e4, "{} ns apart", machine.apart());
                 assert!(machine.error().abs() < 2.0 * SLEW, "{}", machine.error());
+            }
+        }
+        // Two of them, one after the other, are no measurement of a rate.
+        for asleep in [9.9e6, 7e6] {
+            (0..50).for_each(|_| machine.run(2e8));
+            for _ in 0..2 {
+                machine.run(10.1e6 - asleep);
+                machine.counter += asleep * machine.cycles_per_ns;
+            }
+            for _ in 0..100 {
+                machine.run(1e6);
+                let apart = machine.apart() / SPAN.0 as f64;
+                assert!((-0.1..2.0).contains(&apart), "{apart} spans apart");
             }
         }
         // A stand that is too short to be seen makes the clock early by no more than a span.

@@ -1,6 +1,6 @@
 //! The faults of one history. None is injected after its first part, the safety phase.
 
-use super::history::SAFE_UNTIL;
+use super::history::{FaultCounts, SAFE_UNTIL};
 use super::oracle::Oracle;
 use std::rc::Rc;
 use tickless_core::clock::discipline::SPAN;
@@ -19,6 +19,7 @@ pub(super) struct FaultPlan {
     steals_one_in: u64,
     clock_errors: Vec<ClockError>,
     suspends: Vec<Suspend>,
+    rate: Option<RateChange>,
     oracle: Rc<Oracle>,
 }
 
@@ -37,10 +38,21 @@ struct Suspend {
     counts: u64,
 }
 
+/// From the time `from` on, the counters count this many thousandths of a nanosecond.
+#[derive(Clone, Copy)]
+struct RateChange {
+    from: Ns,
+    thousandths: u64,
+}
+
 const SLOW: u64 = 2_000_000;
 const STOLEN_MAX: u64 = 4_000_000;
 const CLOCK_ERROR_MAX: u64 = 2_000_000;
 const COUNTER_START: u64 = 1 << 40;
+/// The least rate, and the number of rates. With a slower counter, CPUs whose timers are due wake
+/// again and again until the clock has noticed, which takes long to simulate.
+pub(super) const RATE_LEAST: u64 = 980;
+const RATES: u64 = 421;
 
 impl FaultPlan {
     pub(super) fn draw(random: &mut Random, oracle: &Rc<Oracle>) -> FaultPlan {
@@ -60,23 +72,48 @@ impl FaultPlan {
                 ClockError { from, to, shows }
             })
             .collect();
-        let suspends = random.below(4);
-        oracle.history.borrow_mut().faults.suspends = suspends;
-        let suspends = (0..suspends)
-            .map(|number| {
-                let at = Ns(number * between + random.below(between));
-                // The counters stand, go on for a while or for hours, or restart.
-                let counts = match random.below(4) {
-                    0 => 0,
-                    1 => 2 * SPAN.0 + random.below(SPAN.0),
-                    2 => random.below(4 << 40),
-                    _ => 0u64.wrapping_sub(random.below(COUNTER_START / 8)),
-                };
-                Suspend { at, counts }
-            })
-            .collect();
+        // A suspend that is too short to be seen, or another rate, is followed by nothing else
+        // before the clock has noticed it.
+        let (mut suspends, mut rate) = (Vec::new(), None);
+        let mut counts = FaultCounts::default();
+        match random.below(6) {
+            0 | 1 => {
+                counts.stands = 1;
+                let at = Ns(random.below(SAFE_UNTIL.0));
+                suspends.push(Suspend { at, counts: 1 + random.below(SPAN.0 - 1) });
+            }
+            2 => {
+                counts.rates = 1;
+                let from = Ns(random.below(SAFE_UNTIL.0));
+                rate = Some(RateChange { from, thousandths: RATE_LEAST + random.below(RATES) });
+            }
+            number => {
+                counts.suspends = number - 2;
+                suspends.extend((0..counts.suspends).map(|number| {
+                    let at = Ns(number * between + random.below(between));
+                    // The counters stand, go on for a while or for hours, or restart.
+                    let counts = match random.below(4) {
+                        0 => 0,
+                        1 => 2 * SPAN.0 + random.below(SPAN.0),
+                        2 => random.below(4 << 40),
+                        _ => 0u64.wrapping_sub(random.below(COUNTER_START / 8)),
+                    };
+                    Suspend { at, counts }
+                }));
+            }
+        }
+        oracle.history.borrow_mut().faults = counts;
         let (random, oracle) = (Random::new(random.draw()), Rc::clone(oracle));
-        FaultPlan { random, late_max, loses_one_in, steals_one_in, clock_errors, suspends, oracle }
+        FaultPlan {
+            random,
+            late_max,
+            loses_one_in,
+            steals_one_in,
+            clock_errors,
+            suspends,
+            rate,
+            oracle,
+        }
     }
 
     /// Returns true with a probability of one in `times`; never if `times` is zero.
@@ -138,6 +175,9 @@ impl Faults for FaultPlan {
     fn counter(&mut self, at: Ns) -> Option<u64> {
         let past = self.suspends.iter().filter(|suspend| suspend.at <= at);
         let moved = past.fold(COUNTER_START, |count, one| count.wrapping_add(one.counts));
-        Some(at.0.wrapping_add(moved))
+        let more = self.rate.map_or(0, |rate| {
+            (at.since(rate.from).0 as i64 * (rate.thousandths as i64 - 1_000) / 1_000) as u64
+        });
+        Some(at.0.wrapping_add(moved).wrapping_add(more))
     }
 }

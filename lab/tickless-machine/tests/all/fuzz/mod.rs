@@ -45,7 +45,7 @@ fn histories_keep_the_contract() {
     // Every kind of event must occur often enough to be tested.
     assert!(histories.iter().any(|one| one.cpus > 32));
     type Count = (&'static str, u64, fn(&History) -> u64);
-    let counts: [Count; 11] = [
+    let counts: [Count; 13] = [
         ("fired", 1_000, |one| one.fired),
         ("cancelled", 1_000, |one| one.cancelled),
         ("offline", 50, |one| one.faults.offline),
@@ -56,7 +56,9 @@ fn histories_keep_the_contract() {
         ("late", 50, |one| one.faults.late),
         ("thefts", 50, |one| one.faults.thefts),
         ("wrong times", 50, |one| one.faults.wrong_times),
-        ("suspends", 30, |one| one.faults.suspends),
+        ("suspends", 20, |one| one.faults.suspends),
+        ("stands", 5, |one| one.faults.stands),
+        ("rates", 3, |one| one.faults.rates),
     ];
     for (what, least, of) in counts {
         let sum: u64 = histories.iter().map(of).sum();

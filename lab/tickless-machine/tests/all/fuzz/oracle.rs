@@ -1,12 +1,13 @@
 //! The oracle: checks each callback of a random test run, and each result of a call.
 
+use super::faults::RATE_LEAST;
 use super::history::{History, LATE_MAX};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::firing::CallbackResult;
 use tickless_core::bases::{Family, Options, Started};
-use tickless_core::clock::discipline::AHEAD_MAX;
+use tickless_core::clock::discipline::{AHEAD_MAX, SPAN};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns, Window};
@@ -44,7 +45,14 @@ impl Oracle {
 
     /// Returns how far the timers' clock may be ahead of the machine's time.
     pub(super) fn ahead_max(&self) -> Ns {
-        Ns(AHEAD_MAX.0 * self.history.borrow().faults.suspends)
+        let faults = self.history.borrow().faults;
+        Ns(AHEAD_MAX.0 * faults.suspends + SPAN.0 * (faults.stands + faults.rates))
+    }
+
+    /// Returns how far the timers' clock may be behind the machine's time: by what the slowest
+    /// counter lacks in a line of the clock.
+    pub(super) fn behind_max(&self) -> Ns {
+        Ns(SPAN.0 * (1_000 - RATE_LEAST) / RATE_LEAST * self.history.borrow().faults.rates)
     }
 
     pub(super) fn count_noticed(&self, kernel: &Kernel) {
@@ -72,9 +80,9 @@ impl TimerRecord {
     /// never counts as late: a new arming takes effect only when that callback has returned, and
     /// its CPU may be off. X2: two callbacks of one timer never overlap, so the new arming waits
     /// for the running one.
-    pub(super) fn overdue(&self, now: Ns) -> Option<Ns> {
+    pub(super) fn overdue(&self, now: Ns, behind_max: Ns) -> Option<Ns> {
         let due = self.due.borrow();
-        let mut late = due.iter().filter(|due| due.1.after(LATE_MAX) < now);
+        let mut late = due.iter().filter(|due| due.1.after(LATE_MAX).after(behind_max) < now);
         late.next().filter(|_| !self.running.get()).map(|due| due.1)
     }
 }

@@ -49,7 +49,9 @@ impl Program {
         if self.cpu.0 == 0 {
             (0..self.cpus).for_each(|cpu| self.bring_back(CpuId(cpu)));
         }
+        let behind_max = self.oracle.behind_max();
         let end = cpu::clock().to_ns().after(FARTHEST).after(LATE_MAX).max(CHECK_AT);
+        let end = end.after(behind_max);
         let alarm = self.kernel.alarm();
         while cpu::clock() < Ps::from_ns(end) {
             // CPU 0 never sleeps, because a sleeping CPU cannot detect that another CPU's timer
@@ -64,7 +66,8 @@ impl Program {
         }
         let now = platform::cycle_counter();
         for (owner, timers) in self.timers.iter().enumerate() {
-            if let Some(due) = timers.iter().find_map(|timer| timer.record.overdue(now)) {
+            if let Some(due) = timers.iter().find_map(|timer| timer.record.overdue(now, behind_max))
+            {
                 self.oracle.fail(format!("due at {due:?} by CPU {owner} and never fired"));
             }
         }
@@ -100,7 +103,8 @@ impl Program {
         let (before, now) = (platform::cycle_counter(), platform::now());
         // The time that a suspend counted has not passed. H5: what is armed now is not late.
         let latest = platform::cycle_counter().after(self.oracle.ahead_max());
-        if !(before..=latest).contains(&now) {
+        let earliest = Ns(before.0.saturating_sub(self.oracle.behind_max().0));
+        if !(earliest..=latest).contains(&now) {
             self.oracle.fail(format!("the clock shows {now:?} at {before:?}"));
         }
         let soft = now.after(Ns(self.below(FARTHEST.0)));
