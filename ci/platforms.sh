@@ -51,6 +51,21 @@ if has_target "$target"; then
   timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
     --features tokio-test-util --test all --test fork --test tokio_time
   echo "$target: ok"
+  # A static program that is the first of its system (PID 1), here of a namespace.
+  as_first="unshare --user --map-root-user --pid --fork --mount-proc"
+  if $as_first sh -c '[ $$ = 1 ]' 2>/dev/null; then
+    programs=$(cargo test --locked --target "$target" -p tickless --features tokio-test-util \
+      --test all --test fork --no-run 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p')
+    for program in $programs; do
+      program=$(realpath "$program")
+      ! readelf -d "$program" | grep NEEDED ||
+        { echo "$program needs a shared library" >&2 && exit 1; }
+      (cd timers/tickless && timeout 900 $as_first "$program" -q)
+    done
+    echo "$target as PID 1: ok"
+  else
+    skip platforms "there are no PID namespaces here, so nothing ran as PID 1"
+  fi
 else
   skip platforms "the standard library for $target is unavailable"
 fi
