@@ -4,7 +4,7 @@
 use crate::asleep::{Census, Look, Processes};
 use crate::ends::{EndedBy, ended_by};
 use crate::sys::descriptors::{self, FileId};
-use crate::sys::events::{CPU_OF_PROCESS_1, clock};
+use crate::sys::events::{CPU_OF_PROCESS_1, OWN, clock};
 use crate::sys::memory;
 use crate::sys::ptrace::Call;
 use crate::sys::thread_events::ThreadEvents;
@@ -38,7 +38,7 @@ impl Look for Kernel<'_> {
     /// `docs/dev/warp.md` has what was seen.
     fn unseen_ns(&self) -> u64 {
         // As process 1, the tracer has seen at its start that its own wakeups are counted.
-        let events = self.events.filter(|_| std::process::id() != 1);
+        let events = self.events.filter(|_| *OWN != 1);
         events.map_or(0, |_| clock(CPU_OF_PROCESS_1))
     }
 

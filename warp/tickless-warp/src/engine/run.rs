@@ -43,7 +43,7 @@ const LAST_LOOK: Duration = Duration::from_millis(10);
 /// After this many events without a jump, the program counts as busy, and is checked less often.
 const BUSY: u32 = 16;
 /// How many times the tracer checks the threads without a pause, before it sleeps.
-const SPINS: u32 = 4;
+const SPINS: u32 = 5;
 
 /// Runs a program in virtual time, and returns when it has ended.
 ///
@@ -94,6 +94,7 @@ pub fn run(
         ended: None,
         has_begun: false,
         last: launched.pid,
+        has_resumed: false,
         tries_in: 0,
         stops_in: 0,
         turns: None,
@@ -152,16 +153,20 @@ struct Rounds {
 impl Engine<'_> {
     fn run(&mut self) {
         let mut rounds = Rounds::default();
+        let mut has_come = false;
         loop {
             let jumps = self.clock.jumps;
             let mut is_quiet = true;
-            while let Some((tid, event)) = events::next() {
+            self.has_resumed = false;
+            // Before the clock jumped to a deadline, all events were taken.
+            while let Some((tid, event)) = (!has_come).then(events::next).flatten() {
                 self.handle(tid, event);
                 is_quiet = false;
             }
             // Take one notice (a thread's message about its call) per round: the tracer should
             // sleep right after its answer, because both take turns on one CPU.
-            if let Some(notice) = self.listener.as_ref().and_then(Listener::next) {
+            let listener = self.listener.as_ref().filter(|_| !has_come);
+            if let Some(notice) = listener.and_then(Listener::next) {
                 self.begin_by_notice(notice);
                 is_quiet = false;
             }
@@ -172,6 +177,7 @@ impl Engine<'_> {
             let now = self.clock.now();
             while let Some(due) = self.deadlines.pop(now) {
                 self.is_due(due);
+                self.has_resumed |= matches!(due, Due::Timer(_));
                 is_quiet = false;
             }
             if is_quiet {
@@ -180,7 +186,9 @@ impl Engine<'_> {
                 (rounds.quiet, rounds.asleep) = (0, 0);
                 rounds.busy = rounds.busy.saturating_add(1);
             }
+            let before = self.clock.jumps;
             let has_jumped = self.jump(&rounds);
+            has_come = self.clock.jumps > before;
             if self.clock.jumps > jumps {
                 (rounds.awake, rounds.busy) = (0, 0);
             }
@@ -207,7 +215,9 @@ impl Engine<'_> {
 
     /// Moves the clock to the next deadline if every thread waits. Returns whether it did anything.
     fn jump(&mut self, rounds: &Rounds) -> bool {
-        if !self.clock.jumps_when_idle() || (rounds.quiet == 0 && rounds.busy > BUSY) {
+        // A thread that has just been resumed runs.
+        let runs = rounds.quiet == 0 && (self.has_resumed || rounds.busy > BUSY);
+        if !self.clock.jumps_when_idle() || runs {
             return false;
         }
         // Look for waits without a notice in quiet rounds only: a thread with an event still runs.

@@ -54,6 +54,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) has_begun: bool,
     /// The thread that was resumed last.
     pub(crate) last: pid_t,
+    /// Whether a thread has been resumed in this round of the loop, or a timer has expired.
+    pub(crate) has_resumed: bool,
     /// How many waits of threads that run alone to let pass before the clock is tried to move.
     pub(crate) tries_in: u32,
     /// For how many such waits not to stop the thread at its next call.

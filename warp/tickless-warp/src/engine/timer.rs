@@ -33,7 +33,8 @@ pub(crate) struct Timer {
     pub(crate) when: When,
     pub(crate) deadline: Option<Ns>,
     pub(crate) interval: Ns,
-    /// The expiry for which a signal was sent that has perhaps not been taken yet.
+    /// The expiry for which a signal was sent that has perhaps not been taken yet, or for which the
+    /// descriptor has perhaps been made ready.
     pub(crate) signalled: Option<Ns>,
     /// How many expiries came between that of the last signal and the moment at which it was taken.
     pub(crate) overrun: u64,

@@ -86,7 +86,7 @@ impl Engine<'_> {
         };
         let before = self.setting(id);
         let Some(timer) = self.timers.get(&id) else { return INVALID };
-        if let Effect::Count(fd) = &timer.effect {
+        if let (Effect::Count(fd), Some(_)) = (&timer.effect, timer.signalled) {
             descriptors::set_timer(fd, 0);
         }
         let is_absolute = flags & libc::TIMER_ABSTIME as u64 != 0;
@@ -172,7 +172,9 @@ impl Engine<'_> {
                 self.drop_unused_descriptors();
                 let id = TimerId::Descriptor(self.descriptors_made);
                 self.descriptors_made += 1;
-                self.timers.insert(id, Timer::new(process, Effect::Count(file), clock));
+                // What is not in the tree has perhaps armed it.
+                let new = Timer::new(process, Effect::Count(file), clock);
+                self.timers.insert(id, Timer { signalled: Some(0), ..new });
                 id
             }
         };
@@ -230,7 +232,10 @@ impl Engine<'_> {
         }
         self.tree.signals = Signals::UnderWay;
         match (&timer.effect, id) {
-            (Effect::Count(fd), _) => descriptors::expire_timer(fd, times),
+            (Effect::Count(fd), _) => {
+                descriptors::expire_timer(fd, times);
+                timer.signalled = Some(deadline);
+            }
             (Effect::Alarm, TimerId::Alarm(process)) => events::kill(process, libc::SIGALRM),
             (&Effect::Signal { number, value, thread }, TimerId::Process(process, number_of)) => {
                 // A signal that was taken unseen was taken before this expiry.

@@ -2,6 +2,7 @@
 //! timerfd_create(2), and sockets.
 #![expect(unsafe_code, reason = "system calls that take and return descriptors")]
 
+use super::events::OWN;
 use super::memory;
 use libc::{c_int, pid_t};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx};
@@ -27,7 +28,7 @@ fn open(tid: pid_t, flags: PidfdFlags) -> Result<OwnedFd> {
 /// kcmp(2), since Linux 3.5.
 pub(crate) fn is_same_file(process: pid_t, fd: u64, known: &OwnedFd) -> bool {
     const KCMP_FILE: c_int = 0;
-    let (own, known) = (std::process::id(), known.as_raw_fd());
+    let (own, known) = (*OWN, known.as_raw_fd());
     // SAFETY: takes numbers only.
     unsafe { libc::syscall(libc::SYS_kcmp, process, own, KCMP_FILE, fd, known) == 0 }
 }

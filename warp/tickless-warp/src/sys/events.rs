@@ -10,6 +10,7 @@ use libc::{c_int, pid_t};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::ptr::null_mut;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
@@ -104,6 +105,9 @@ fn event(status: c_int) -> Event {
         _ => Event::Signal(signal),
     }
 }
+
+/// The number of this process, which it is otherwise a system call to get.
+pub(crate) static OWN: LazyLock<u32> = LazyLock::new(std::process::id);
 
 /// The process that gets the signals which are sent to the tracer.
 static ROOT: AtomicI32 = AtomicI32::new(0);
