@@ -21,7 +21,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::bandwidth::Limiter;
 use tickless::local::future::{Handle, Sleep, Sleeps};
-use tickless::local::{Clock, Key, system_clock};
+use tickless::local::{Clock, FixedKey, FixedTimeouts, Key, system_clock};
 use tickless::time::Instant;
 use tickless::{Builder, LocalTimers, Timeout, Timers, VirtualTime};
 
@@ -51,6 +51,14 @@ const COUNTED: &[Counted] = &[
     ("local_sleep_once", Some(109.0), || local_sleep_once(&LocalSleeps::new())),
     ("local_coarse_sleep_once", Some(114.0), || local_coarse_sleep_once(&LocalSleeps::new())),
     ("local_sleep_push_out", Some(35.0), || local_sleep_push_out(&mut LocalSleeps::new())),
+    ("local_sleep_once_read", Some(151.0), || local_sleep_once_read(&LocalSleeps::reading())),
+    ("local_sleep_push_out_read", Some(80.0), || {
+        local_sleep_push_out_read(&mut LocalSleeps::reading());
+    }),
+    ("local_fixed_start", Some(24.0), || local_fixed_start(&mut Fixed::on(Clock::manual(START)))),
+    ("local_fixed_start_read", Some(61.0), || {
+        local_fixed_start_read(&mut Fixed::on(system_clock()));
+    }),
     ("local_sleep_cluster", Some(457.0), || local_sleep_cluster(LocalSleeps::clustered())),
     ("timeout_pair", Some(175.0), || timeout_pair(&mut Shared::new())),
     ("timeout_push_out", Some(46.0), || timeout_push_out(&mut Shared::new())),
@@ -273,7 +281,15 @@ struct LocalSleeps {
 
 impl LocalSleeps {
     fn new() -> LocalSleeps {
-        let sleeps = Sleeps::new(Clock::manual(START));
+        LocalSleeps::on(Clock::manual(START))
+    }
+
+    fn reading() -> LocalSleeps {
+        LocalSleeps::on(system_clock())
+    }
+
+    fn on(clock: Clock) -> LocalSleeps {
+        let sleeps = Sleeps::new(clock);
         let timers = sleeps.handle();
         let after = deadlines_after();
         let pending = (0..OPERATIONS).map(|nth| timers.coarse_sleep(after[nth as usize])).collect();
@@ -288,6 +304,26 @@ impl LocalSleeps {
         local.pending = (0..OPERATIONS).map(|_| local.timers.sleep(PUSH)).collect();
         local.pending.iter_mut().for_each(|sleep| poll_once(Pin::new(sleep)));
         local
+    }
+}
+
+/// Timeouts of one duration, which are pending.
+struct Fixed {
+    timers: FixedTimeouts<u64>,
+    keys: Vec<FixedKey>,
+}
+
+impl Fixed {
+    fn on(clock: Clock) -> Fixed {
+        let mut timers = FixedTimeouts::new(clock);
+        let class = timers.add_class(PUSH).expect("room for one");
+        let keys = (0..OPERATIONS).map(|nth| {
+            let key = timers.insert(class, nth).expect("room for one more");
+            timers.start(key).expect("just inserted");
+            key
+        });
+        let keys = keys.collect();
+        Fixed { timers, keys }
     }
 }
 
@@ -411,6 +447,29 @@ fn local_sleep_push_out(local: &mut LocalSleeps) {
     for (sleep, &after) in local.pending.iter_mut().zip(&local.after) {
         sleep.reset(after + PUSH);
     }
+}
+
+#[inline(never)]
+fn local_sleep_once_read(local: &LocalSleeps) {
+    local_sleep_once(local);
+}
+
+#[inline(never)]
+fn local_sleep_push_out_read(local: &mut LocalSleeps) {
+    local_sleep_push_out(local);
+}
+
+/// Restarts a timeout, as each request does with that of its connection.
+#[inline(never)]
+fn local_fixed_start(fixed: &mut Fixed) {
+    for &key in &fixed.keys {
+        black_box(fixed.timers.start(key)).expect("its own key");
+    }
+}
+
+#[inline(never)]
+fn local_fixed_start_read(fixed: &mut Fixed) {
+    local_fixed_start(fixed);
 }
 
 /// Precise sleeps that are due at one instant wake their tasks, are polled and dropped.
