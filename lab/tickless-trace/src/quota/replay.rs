@@ -143,7 +143,6 @@ impl Plan {
         };
         let cpu = || Cpu {
             member: quota.as_mut().map(|quota| quota.group.join()),
-            local: 0,
             running: None,
             queue: VecDeque::new(),
             since: Ns::ZERO,
@@ -179,9 +178,6 @@ impl Plan {
 
 struct Cpu {
     member: Option<MemberId>,
-    /// The quota that the CPU has taken and not used. Beside the group's pool, and so unlike what
-    /// the group has lent, because in the kernel a refill fills the pool whatever CPUs have.
-    local: u64,
     running: Option<usize>,
     /// The threads that wait for this CPU; all of its threads while the CPU is stopped.
     queue: VecDeque<usize>,
@@ -223,16 +219,9 @@ impl Quota {
     }
 
     /// Returns whether a CPU may run on.
-    fn may_run(&mut self, member: MemberId, local: &mut u64, now: Ns) -> bool {
-        if *local > 0 {
-            return true;
-        }
+    fn may_run(&mut self, member: MemberId, now: Ns) -> bool {
         let pool = self.group.pool();
-        if let Ok(Grant::Run(amount)) = self.group.ask(member, 1, now) {
-            self.group.charge(member, amount);
-            *local = amount;
-        }
-        let may_run = *local > 0;
+        let may_run = matches!(self.group.ask(member, 1, now), Ok(Grant::Run(_)));
         self.has_run_out |= !may_run || self.group.pool() <= 0;
         if !may_run || self.group.pool() != pool {
             self.is_counting = true;
@@ -241,11 +230,9 @@ impl Quota {
         may_run
     }
 
-    /// A CPU becomes idle: it keeps some of its slice. Stopped CPUs get the rest a bit later.
-    fn rest(&mut self, member: MemberId, local: &mut u64, now: Ns) {
-        self.group.refund(member, local.saturating_sub(KEPT));
-        self.group.rest(member, 0);
-        *local = (*local).min(KEPT);
+    /// A CPU becomes idle: it keeps `keep` ns of its slice. Stopped CPUs get the rest a bit later.
+    fn rest(&mut self, member: MemberId, keep: u64, now: Ns) {
+        self.group.rest(member, keep);
         let has_slice = self.group.pool() > i128::from(self.group.settings().slice);
         let is_early = self.group.next_refill().since(now) > SLACK_REFILL;
         if has_slice && is_early && self.group.waiting() > 0 && self.slack.is_none() {
@@ -405,10 +392,7 @@ impl Replay<'_> {
         self.cpus[cpu].since = self.cpus[cpu].since.max(self.now);
         self.threads[at].done = self.threads[at].done + ran.to_duration();
         if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
-            // What it has not taken it owes to the group.
-            let local = &mut self.cpus[cpu].local;
-            quota.group.charge(member, ran.0.saturating_sub(*local));
-            *local = local.saturating_sub(ran.0);
+            quota.group.charge(member, ran.0);
         }
         let Thread { piece, done, wakes, .. } = self.threads[at];
         let wakes = &self.plan.wakes(piece)[wakes..];
@@ -456,10 +440,10 @@ impl Replay<'_> {
         let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) else {
             return false;
         };
-        let cpu = &mut self.cpus[cpu];
-        if cpu.stopped || quota.may_run(member, &mut cpu.local, self.now) {
-            return cpu.stopped;
+        if self.cpus[cpu].stopped || quota.may_run(member, self.now) {
+            return self.cpus[cpu].stopped;
         }
+        let cpu = &mut self.cpus[cpu];
         cpu.stopped = true;
         cpu.queue.extend(cpu.running.take());
         cpu.stood_since = (!cpu.queue.is_empty()).then_some(Ns(self.now.0 + wait.0));
@@ -478,7 +462,7 @@ impl Replay<'_> {
         }
         if self.cpus[cpu].queue.is_empty() {
             if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
-                quota.rest(member, &mut self.cpus[cpu].local, self.now);
+                quota.rest(member, KEPT, self.now);
             }
             return;
         }
