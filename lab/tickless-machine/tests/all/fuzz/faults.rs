@@ -49,10 +49,9 @@ const SLOW: u64 = 2_000_000;
 const STOLEN_MAX: u64 = 4_000_000;
 const CLOCK_ERROR_MAX: u64 = 2_000_000;
 const COUNTER_START: u64 = 1 << 40;
-/// The least rate, and the number of rates. With a slower counter, CPUs whose timers are due wake
-/// again and again until the clock has noticed, which takes long to simulate.
-pub(super) const RATE_LEAST: u64 = 980;
-const RATES: u64 = 421;
+/// The least rate of the counter after a change, in thousandths, and the number of rates.
+pub(super) const RATE_LEAST: u64 = 700;
+const RATES: u64 = 701;
 
 impl FaultPlan {
     pub(super) fn draw(random: &mut Random, oracle: &Rc<Oracle>) -> FaultPlan {
