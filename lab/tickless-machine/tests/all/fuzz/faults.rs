@@ -77,9 +77,11 @@ impl FaultPlan {
         let mut counts = FaultCounts::default();
         match random.below(6) {
             0 | 1 => {
-                counts.stands = 1;
-                let at = Ns(random.below(SAFE_UNTIL.0));
-                suspends.push(Suspend { at, counts: 1 + random.below(SPAN.0 - 1) });
+                counts.stands = 1 + random.below(2);
+                suspends.extend((0..counts.stands).map(|number| {
+                    let at = Ns(number * between + random.below(between));
+                    Suspend { at, counts: 1 + random.below(SPAN.0 - 1) }
+                }));
             }
             2 => {
                 counts.rates = 1;

@@ -50,9 +50,11 @@ impl Oracle {
     }
 
     /// Returns how far the timers' clock may be behind the machine's time: by what the slowest
-    /// counter lacks in a line of the clock.
+    /// counter lacks in a line of the clock, or by a line if two short suspends look like a rate.
     pub(super) fn behind_max(&self) -> Ns {
-        Ns(SPAN.0 * (1_000 - RATE_LEAST) / RATE_LEAST * self.history.borrow().faults.rates)
+        let faults = self.history.borrow().faults;
+        let by_rate = SPAN.0 * (1_000 - RATE_LEAST) / RATE_LEAST * faults.rates;
+        Ns(by_rate.max(SPAN.0 * faults.stands.saturating_sub(1)))
     }
 
     pub(super) fn count_noticed(&self, kernel: &Kernel) {
