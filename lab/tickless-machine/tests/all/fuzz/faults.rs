@@ -50,7 +50,7 @@ const STOLEN_MAX: u64 = 4_000_000;
 const CLOCK_ERROR_MAX: u64 = 2_000_000;
 const COUNTER_START: u64 = 1 << 40;
 /// The least rate of the counter after a change, in thousandths, and the number of rates.
-pub(super) const RATE_LEAST: u64 = 700;
+const RATE_LEAST: u64 = 700;
 const RATES: u64 = 701;
 
 impl FaultPlan {
@@ -86,7 +86,9 @@ impl FaultPlan {
             2 => {
                 counts.rates = 1;
                 let from = Ns(random.below(SAFE_UNTIL.0));
-                rate = Some(RateChange { from, thousandths: RATE_LEAST + random.below(RATES) });
+                let thousandths = RATE_LEAST + random.below(RATES);
+                counts.slowed = 1_000u64.saturating_sub(thousandths);
+                rate = Some(RateChange { from, thousandths });
             }
             number => {
                 counts.suspends = number - 2;

@@ -40,6 +40,8 @@ pub struct FaultCounts {
     pub stands: u64,
     /// Changes of the counters' rate.
     pub rates: u64,
+    /// By how many thousandths the counters have become slower.
+    pub slowed: u64,
     pub noticed: u64,
 }
 

@@ -1,6 +1,5 @@
 //! The oracle: checks each callback of a random test run, and each result of a call.
 
-use super::faults::RATE_LEAST;
 use super::history::{History, LATE_MAX};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -49,11 +48,11 @@ impl Oracle {
         Ns(AHEAD_MAX.0 * faults.suspends + SPAN.0 * (faults.stands + faults.rates))
     }
 
-    /// Returns how far the timers' clock may be behind the machine's time: by what the slowest
-    /// counter lacks in a line of the clock, or by a line if two short suspends look like a rate.
+    /// Returns how far the timers' clock may be behind the machine's time: by what a slower counter
+    /// lacks in a line of the clock, or by a line if two short suspends look like a rate.
     pub(super) fn behind_max(&self) -> Ns {
         let faults = self.history.borrow().faults;
-        let by_rate = SPAN.0 * (1_000 - RATE_LEAST) / RATE_LEAST * faults.rates;
+        let by_rate = SPAN.0 * faults.slowed / (1_000 - faults.slowed);
         Ns(by_rate.max(SPAN.0 * faults.stands.saturating_sub(1)))
     }
 
