@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Compares the public interface with docs/dev/public-api.txt; TICKLESS_API=write rewrites that file.
 # After the first release, cargo-semver-checks also compares it with the released version.
-set -euo pipefail
-cd "$(dirname "$0")/.."
+. "$(dirname "$0")/lib.sh"
 
 docs=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Removes the old pages, because those of removed items would stay. The touch makes cargo write the

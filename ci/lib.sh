@@ -77,11 +77,14 @@ has_components() {
 }
 
 # Installs Debian packages, if `ci/gate --install` allows it. A check that lacks them afterwards
-# says what it leaves out.
+# says what it leaves out. Checks run beside each other, and apt does not wait for another one.
 install_packages() {
   [ -n "${CI_INSTALL:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
-  { timeout 300 apt-get update && timeout 600 apt-get install -y --no-install-recommends "$@"
-  } >/dev/null 2>&1 || true
+  mkdir -p target
+  {
+    flock 9
+    timeout 300 apt-get update && timeout 600 apt-get install -y --no-install-recommends "$@"
+  } >/dev/null 2>&1 9>target/apt.lock || true
 }
 
 # Reports that a check did not run, and the reason. .ci/run counts and repeats these lines.
