@@ -69,6 +69,42 @@ debian() {
   export LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu PATH=$root/usr/bin:$PATH
 }
 
+# clock_back: builds back.so. A program that it is preloaded to sees the wall clock go back by an
+# hour once the file $BACK exists; the monotonic clock and the kernel's waits stay as they are.
+clock_back() {
+  cc -shared -fPIC -O1 -x c -o "$work/back.so" - <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+  int wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+  int result = real(clock, now);
+  if (wall && access(getenv("BACK"), F_OK) == 0) now->tv_sec -= 3600;
+  return result;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+  struct timespec precise;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &precise);
+  *now = (struct timeval){precise.tv_sec, precise.tv_nsec / 1000};
+  return 0;
+}
+
+time_t time(time_t *now) {
+  struct timespec precise;
+  clock_gettime(CLOCK_REALTIME, &precise);
+  if (now) *now = precise.tv_sec;
+  return precise.tv_sec;
+}
+C
+}
+
 # Compares what was seen with standard input.
 seen() {
   cat "$work/seen"
