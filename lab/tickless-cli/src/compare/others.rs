@@ -76,10 +76,11 @@ pub(super) fn cyclictest_json(document: &Value) -> Option<Found> {
     Some(found)
 }
 
-/// Reads a text: the name of its program, and its figures. `None` if it is of another program.
-pub(super) fn text(text: &str) -> Option<(&'static str, Found)> {
+/// Reads a text: the name of its program, and its figures, or why they cannot be told. `None` if
+/// it is of another program.
+pub(super) fn text(text: &str) -> Option<(&'static str, Result<Found, &'static str>)> {
     if text.contains("# RTLA timerlat histogram") {
-        return Some(("rtla timerlat", timerlat(text)?));
+        return Some(("rtla timerlat", Ok(timerlat(text)?)));
     }
     text.contains("\n# Histogram").then(|| Some(("cyclictest", cyclictest(text)?)))?
 }
@@ -88,9 +89,9 @@ fn numbers(text: &str) -> Option<Vec<f64>> {
     text.split_whitespace().map(|word| word.parse().ok()).collect()
 }
 
-/// Reads the text of `cyclictest -h`: lines of a latency in us and a count for each thread, then
-/// lines such as `# Min Latencies: 00045 00017`.
-fn cyclictest(text: &str) -> Option<Found> {
+/// Reads the text of `cyclictest -h`: lines of a latency and a count for each thread, then lines
+/// such as `# Min Latencies: 00045 00017`. With `-H`, a last column has the sums of all threads.
+fn cyclictest(text: &str) -> Option<Result<Found, &'static str>> {
     let lines = text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()));
     let rows: Vec<Vec<f64>> = lines.map(numbers).collect::<Option<_>>()?;
     let of = |name: &str| {
@@ -99,6 +100,15 @@ fn cyclictest(text: &str) -> Option<Found> {
     };
     let total = of("# Total")?;
     let [min, avg, max] = ["# Min Latencies", "# Avg Latencies", "# Max Latencies"].map(of);
+    // The times are in us, or with `-N` in ns, which the text does not say. No wakeup takes less
+    // than 500 ns, and few threads are late by 1 ms on average.
+    let mut both = min.iter().flatten().zip(avg.iter().flatten());
+    if both.any(|(min, avg)| *min >= 500.0 && *avg >= 1_000.0) {
+        return Some(Err(
+            "this may be in us, or in ns (-N): cyclictest's text does not say which. \
+                         Give what it writes with --json",
+        ));
+    }
     let overflows = of("# Histogram Overflows")?;
     let series = |thread: usize| {
         let at = |of: &Option<Vec<f64>>| of.as_ref().and_then(|of| of.get(thread).copied());
@@ -111,8 +121,9 @@ fn cyclictest(text: &str) -> Option<Found> {
             max: at(&max),
         }
     };
-    let threads = 0..total.len();
-    Some(threads.flat_map(|it| series(it).figures(&format!("thread {it}"), 1_000.0)).collect())
+    let threads = min.as_ref()?.len();
+    let name = |it| if it < threads { format!("thread {it}") } else { "all threads".to_string() };
+    Some(Ok((0..total.len()).flat_map(|it| series(it).figures(&name(it), 1_000.0)).collect()))
 }
 
 /// Reads the text of `rtla timerlat hist`: a table with columns such as `Usr-001`, whose first

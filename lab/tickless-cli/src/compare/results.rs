@@ -67,6 +67,7 @@ impl Results {
             )));
         }
         if let Some((kind, found)) = std::str::from_utf8(&text).ok().and_then(others::text) {
+            let found = found.map_err(|why| Failure::new(format_args!("{file}: {why}")))?;
             return Ok(Results::new(kind, found));
         }
         let document: Value = serde_json::from_slice(&text).map_err(|error| {
