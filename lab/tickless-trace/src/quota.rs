@@ -20,6 +20,7 @@ use demand::{Demand, Leave};
 use rayon::prelude::*;
 use replay::{Outcome, Place, Plan};
 use serde::Serialize;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tickless_core::bandwidth::{BandwidthError, Release, Settings};
@@ -71,8 +72,8 @@ pub enum QuotaError {
 pub struct Request {
     pub cgroup: Option<String>,
     pub selection: Selection,
-    /// Threads whose delays do not count, by a part of their names or by their numbers: their work
-    /// is not what anybody waits for. They use the quota all the same.
+    /// Threads whose delays do not count, by their numbers or a part of their names: their work is
+    /// not what anybody waits for. They use the quota all the same. A thread's number is no name.
     pub without: Vec<String>,
     pub cpus: Vec<usize>,
     /// Limits in CPUs: the quota divided by the period.
@@ -256,7 +257,8 @@ fn or_default<T: Clone>(asked: &[T], default: impl Fn() -> Vec<T>) -> Vec<T> {
 fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>, QuotaError> {
     let (groups, path) = (&trace.processes.groups, trace.path.clone());
     let is_it = |group: &&Recorded| match &request.cgroup {
-        Some(wanted) => group.path.trim_matches('/').ends_with(wanted.trim_matches('/')),
+        // By whole names: `web` is not the end of `/my-web`. One that begins with `/` is all of it.
+        Some(wanted) => Path::new(&group.path).ends_with(wanted),
         None => true,
     };
     if !request.selection.is_any() {
@@ -284,7 +286,8 @@ fn counted(trace: &Trace, demand: &Demand, without: &[String]) -> Result<Vec<usi
     };
     let mut counted: Vec<usize> = (0..demand.pids.len()).collect();
     for it in without {
-        let is_it = |pid: u32| *it == pid.to_string() || trace.task_name(pid).contains(&**it);
+        let number = demand.pids.iter().find(|pid| *it == pid.to_string());
+        let is_it = |pid| number.map_or(trace.task_name(pid).contains(&**it), |it| *it == pid);
         if !demand.pids.iter().any(|&pid| is_it(pid)) {
             return Err(refused(it, "none", "It takes a part of a name, or a number"));
         }
