@@ -153,7 +153,8 @@ impl Results for Late {
         let title = "What ended the sleeps of these threads, timed or not:";
         write_shares(title, ["share", "time", "sleeps", "woken by"], &self.woken_by, out)?;
         if *late + waits.late == 0 {
-            let what = match is_blind(self) || self.never_ran {
+            let has_seen = self.seen_percent == 100.0 || *sleeps + waits.waits > 0;
+            let what = match is_blind(self) || self.never_ran || !has_seen {
                 true => "What was late is not to be seen",
                 false => "Nothing was late",
             };

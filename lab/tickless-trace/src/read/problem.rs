@@ -121,6 +121,12 @@ pub enum Cause {
     )]
     IdleNotRecorded { cpu: CpuId },
     #[error(
+        "CPU {} was not recorded, though threads were woken there: what they did is unknown. \
+         Record all CPUs (perf record -a without -C, trace-cmd without -M, all of tracing_cpumask)",
+        cpu.0
+    )]
+    CpuNotRecorded { cpu: CpuId },
+    #[error(
         "the header says HZ={header}, and jiffies advance {events} times a second: that is used. \
          Put right the first line"
     )]

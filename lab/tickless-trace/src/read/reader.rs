@@ -221,7 +221,8 @@ impl Reader {
             self.lose(lost, lossy_cpu(text));
         } else if !self.header.remark(text) {
             let named = [&b"timer_start: "[..], b"timer_expire_entry: ", b"timer_cancel: "];
-            self.has_unread_events |= named.iter().any(|name| find(text, name).is_some());
+            self.has_unread_events |=
+                cause == Cause::NotAnEvent && named.iter().any(|name| find(text, name).is_some());
             self.skip(cause);
         }
         self.follow_recordings();
@@ -328,6 +329,10 @@ impl Reader {
         let ahead_ns = expiries.ahead_ns();
         let (silence, hz) = (sound.silence.0, self.header.hz);
         self.losses.extend(gap::silences(&self.records, silence, hz, ahead_ns));
+        for cpu in soundness::unrecorded_cpus(&self.records, &self.counts) {
+            self.note_file(Cause::CpuNotRecorded { cpu });
+            self.losses.push(Loss { line: u32::MAX - 1, cpu: Some(cpu) });
+        }
         self.losses.sort_by_key(|loss| loss.line);
         let gaps = gap::find(&self.records, &self.losses, cpus);
         if gaps.is_empty() {

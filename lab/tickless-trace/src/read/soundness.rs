@@ -128,6 +128,17 @@ impl Counts {
     }
 }
 
+/// Returns the CPUs without events although threads were woken there, after which a CPU switches.
+pub(super) fn unrecorded_cpus(records: &List<Record>, counts: &Counts) -> Vec<CpuId> {
+    const WAKEUPS_MIN: usize = 4;
+    let silent = (0..).map(CpuId).zip(&counts.cpus).filter(|(_, events)| **events == Some(0));
+    let is_wakeup =
+        |event: &Event, cpu| event.kind() == EventKind::SchedWakeup && event.target() == Some(cpu);
+    let wakeups = |cpu| records.iter().filter(|record| is_wakeup(&record.event, cpu)).count();
+    let found = silent.map(|(cpu, _)| cpu).filter(|cpu| wakeups(*cpu) >= WAKEUPS_MIN);
+    if counts.of(EventKind::SchedSwitch) > 0 { found.collect() } else { Vec::new() }
+}
+
 /// Counts the cancels of wheel timers, and those of timers that were not armed since their last
 /// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
 /// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
