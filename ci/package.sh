@@ -31,8 +31,10 @@ kept=${CARGO_HOME:-$HOME/.cargo}/registry
 rm -rf "$kept"/src/*/tickless{,-*}-"$version" "$kept"/cache/*/tickless{,-*}-"$version".crate
 rm -rf "${CARGO_TARGET_DIR:-target}"/debug/.fingerprint/tickless-*
 
-# Builds from the packages. They depend on each other as they would in the registry.
-cargo package --locked --allow-dirty --workspace "${unpublished[@]}"
+# Builds from the packages. They depend on each other as they would in the registry, and nobody
+# debugs them.
+CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
+  cargo package --locked --allow-dirty --workspace "${unpublished[@]}"
 for package in target/package/*.crate; do
   files=$(tar tzf "$package")
   for file in LICENSE-MIT LICENSE-APACHE README.md Cargo.toml; do
