@@ -12,15 +12,7 @@ use tickless_trace::record;
 /// Measures, explains and predicts what timers cost.
 #[derive(Debug, Parser)]
 #[command(name = "tickless", version, arg_required_else_help = true)]
-#[command(after_help = "Examples:\n  \
-    tickless replay traces/nginx.txt.gz\n  \
-    sudo tickless top\n  \
-    sudo tickless record -- make test && tickless replay trace.txt.gz\n  \
-    tickless report\n  \
-    tickless study rearm --live\n  \
-    tickless latency -S -D 5\n  \
-    tickless warp -- cargo test\n  \
-    tickless help study")]
+#[command(after_help = include_str!("help/tickless.txt"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -71,7 +63,7 @@ fn program() -> clap::Command {
     Cli::command().mut_subcommands(|command| {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         command.after_help(format!(
-            "{help}\n\nWhich command for which symptom: docs/book/src/symptoms.md"
+            "{help}\nWhich command for which symptom: docs/book/src/symptoms.md"
         ))
     })
 }

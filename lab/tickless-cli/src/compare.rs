@@ -22,11 +22,7 @@ use tickless_lab::text::grouped;
 /// together. Simulated figures and counts of a replay have no spread: any difference is a move.
 /// What was measured too few times is not judged. Figures are costs: times, and counts of work.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless compare before/report.json after/report.json\n  \
-    tickless compare monday.json today.json --fail-above 10%\n\n\
-    Exit status: 0 if compared, 1 if that was not possible or the results not written,\n\
-    2 for a wrong command line, 3 if a figure is worse by more than --fail-above.")]
+#[command(after_help = include_str!("help/compare.txt"))]
 pub struct CompareArgs {
     /// Results: report.json, what study, latency or replay print with --format json, or what
     /// cyclictest or rtla timerlat hist print

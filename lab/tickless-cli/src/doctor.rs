@@ -1,10 +1,9 @@
 //! The command `tickless doctor`, which finds needless costs of timers.
 
-use crate::choice;
 use crate::command::{Command, Exit, Failure};
-use crate::duration::parse_seconds;
 use crate::output::{Format, Results, paragraph, print, write_csv};
 use crate::progress::Bar;
+use crate::values::{one_name_of, parse_seconds};
 use clap::builder::PossibleValuesParser;
 use console::Style;
 use std::io::{self, Write};
@@ -24,13 +23,7 @@ use tickless_lab::text::figure;
 /// kernel's timers and sees more; what it could not see is unknown, with the reason. It does
 /// not change the machine.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    sudo tickless doctor\n  \
-    tickless doctor -D 10s --check idle-ticks,clock-source\n  \
-    sudo tickless doctor --strict --format json\n\n\
-    Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
-    be written, 2 for a wrong command line, 3 if something is bad (--strict: or worth a\n\
-    look), 130 if interrupted.")]
+#[command(after_help = include_str!("help/doctor.txt"))]
 pub struct DoctorArgs {
     /// How long to watch the machine: seconds, or with ms, s, m, h
     #[arg(short = 'D', long, value_name = "TIME", value_parser = parse_seconds,
@@ -48,7 +41,7 @@ pub struct DoctorArgs {
 }
 
 fn names() -> PossibleValuesParser {
-    choice::names(checks().into_iter().map(|check| (check.name, check.about)))
+    one_name_of(checks().into_iter().map(|check| (check.name, check.about)))
 }
 
 impl Command for DoctorArgs {

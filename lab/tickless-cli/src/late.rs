@@ -1,12 +1,12 @@
 //! The command `tickless late`, which explains late wakeups.
 
 use crate::command::{Command, Exit, Failure};
-use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, Results, bare, paragraph, print, seen, write_csv, write_table};
 use crate::record;
 use crate::record::command::{End, Waiting};
 use crate::selection::ThreadArgs;
 use crate::traces;
+use crate::values::{parse_seconds, parse_with_unit};
 use clap::ArgGroup;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -25,14 +25,7 @@ use tickless_trace::record::{Options, Tracefs};
 /// that runs, and each wait for a CPU, and shows how long they took and what the CPU did then.
 /// Reads a trace, or watches this machine (root). The most important result comes last.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    sudo tickless late --watch -D 10s --threshold 500us\n  \
-    sudo tickless late --watch --process nginx\n  \
-    sudo tickless record --events late -o slow.txt.gz -D 30s\n  \
-    tickless late slow.txt.gz --format json\n\n\
-    Exit status: 0 if explained or nothing was late, 1 if there is no trace, no such thread\n\
-    in it, or the results are not written,\n\
-    2 for a wrong command line, 130 if --watch was interrupted.")]
+#[command(after_help = include_str!("help/late.txt"))]
 #[command(group = ArgGroup::new("what").required(true).args(["trace", "watch"]))]
 pub struct LateArgs {
     /// A trace that was recorded with `tickless record --events late`; - is standard input

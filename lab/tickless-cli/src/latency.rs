@@ -6,12 +6,11 @@ mod show;
 
 use self::broken::{Breaking, Broken};
 use self::limit::Limit;
-use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
-use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, print};
 use crate::progress::Bar;
 use crate::record::may_overwrite;
+use crate::values::{one_of, parse_seconds, parse_with_unit};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,15 +26,7 @@ use tickless_lab::text::time;
 /// and sleeps until an interval later. The sleepers are measured in turn, so that what
 /// disturbs one disturbs all. Ctrl-C ends it early, and shows the results so far.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless latency\n  \
-    tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
-    tickless latency --sleeper hrtimer,timeout -l 1000 --format json\n  \
-    tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n  \
-    sudo tickless latency -p 90 --break 200us\n\n\
-    Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
-    2 for a wrong command line or if there was nothing to hold a limit against,\n\
-    3 if a limit is exceeded or a wakeup was later than --break.")]
+#[command(after_help = include_str!("help/latency.txt"))]
 // By default clap uses `-h` for its help. Here `-h` is the histogram, as in cyclictest.
 #[command(disable_help_flag = true)]
 pub struct LatencyArgs {
@@ -74,7 +65,7 @@ pub struct LatencyArgs {
     /// The sleeper to measure; may be given several times
     ///
     /// All but `timeout` if left out: that one is coarse on purpose.
-    #[arg(long, value_name = "SLEEPER", value_parser = choice::of(&Sleeper::ALL, Sleeper::describe),
+    #[arg(long, value_name = "SLEEPER", value_parser = one_of(&Sleeper::ALL, Sleeper::describe),
         value_delimiter = ',')]
     sleeper: Vec<Sleeper>,
     /// How much later than asked the kernel may wake threads that are not real-time, in ns

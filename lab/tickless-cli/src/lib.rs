@@ -3,18 +3,14 @@
 //! `tickless-warp`.
 
 mod bars;
-mod choice;
 mod cli;
 mod command;
 mod compare;
-mod date;
 mod doctor;
-mod duration;
 mod late;
 mod latency;
 mod machines;
 mod manual;
-mod numbers;
 mod output;
 mod progress;
 mod project;
@@ -27,6 +23,7 @@ mod study;
 mod sweep;
 mod top;
 mod traces;
+mod values;
 mod warp;
 
 pub use cli::main;

@@ -21,13 +21,7 @@ use tickless_machine::spec::{Origin, Parameter, Spec};
 /// Without arguments, shows the list. With a name, shows every number of that machine, and
 /// whether it was published, measured, assumed with a range, or fitted to a cell.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless machines\n  \
-    tickless machines ivybridge-ex-16s\n  \
-    tickless machines --measure -o here.toml\n  \
-    tickless machines x5675-2s --cpus 4 --set event.program_ns=1000 -o mine.toml\n\n\
-    Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
-    130 if interrupted.")]
+#[command(after_help = include_str!("help/machines.txt"))]
 #[command(group = ArgGroup::new("what").args(["name", "measure"]))]
 pub struct MachinesArgs {
     /// Show every number of this machine: a name from the list, or a file

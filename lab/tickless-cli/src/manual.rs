@@ -10,10 +10,7 @@ use tickless_lab::output::write;
 
 /// Print shell completions
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless completions bash > ~/.local/share/bash-completion/completions/tickless\n  \
-    tickless completions zsh > ~/.zfunc/_tickless\n  \
-    tickless completions fish > ~/.config/fish/completions/tickless.fish")]
+#[command(after_help = include_str!("help/completions.txt"))]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
@@ -22,10 +19,7 @@ pub struct CompletionsArgs {
 
 /// Print a man page, or write all of them
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless man | man -l -\n  \
-    tickless man replay | man -l -\n  \
-    tickless man --dir ~/.local/share/man/man1")]
+#[command(after_help = include_str!("help/man.txt"))]
 pub struct ManArgs {
     /// The command; the program itself if left out
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]

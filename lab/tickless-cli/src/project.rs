@@ -1,10 +1,9 @@
 //! The command `tickless project`, which runs a recorded trace on simulated machines.
 
-use crate::choice::{self, policy};
 use crate::command::{Command, Exit, Failure, complain};
-use crate::numbers::Numbers;
 use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
 use crate::progress::Bar;
+use crate::values::{Numbers, one_of, policy};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_fleet::project::{Clock, Projected, Projection, Request, Shares, project};
@@ -24,13 +23,7 @@ use tickless_trace::replay::{Inference, ReplayPolicy};
 /// first. Rates and shares do not need the whole trace, so it runs about a million operations
 /// unless --seconds says more.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless project traces/nginx.txt.gz --machine ivybridge-ex-16s --cpus 2,30,120,480\n  \
-    tickless project trace.txt.gz --machine new.toml --clock hpet --policy lazy\n  \
-    tickless machines --measure -o here.toml && \\\n    \
-    tickless project trace.txt.gz --machine here.toml --seconds 10\n\n\
-    Exit status: 0 if projected, 1 if a trace cannot be used or the results not written,\n\
-    2 for a wrong command line or machine, 130 if interrupted.")]
+#[command(after_help = include_str!("help/project.txt"))]
 pub struct ProjectArgs {
     /// The trace
     trace: PathBuf,
@@ -43,7 +36,7 @@ pub struct ProjectArgs {
     })]
     cpus: Option<Numbers>,
     /// The counter that the time is read from
-    #[arg(long, default_value = "tsc", value_parser = choice::of(&Clock::ALL, named))]
+    #[arg(long, default_value = "tsc", value_parser = one_of(&Clock::ALL, named))]
     clock: Clock,
     /// Only this policy; may be given several times
     #[arg(long, value_parser = policy(&ReplayPolicy::DEFAULT))]

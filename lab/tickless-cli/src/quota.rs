@@ -3,10 +3,10 @@
 mod page;
 
 use crate::command::{Command, Exit, Failure};
-use crate::duration::parse_with_unit;
 use crate::output::{Format, Results, bare, paragraph, print, seen, write_csv, write_table};
 use crate::selection::ThreadArgs;
 use crate::traces;
+use crate::values::parse_with_unit;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,13 +21,7 @@ use tickless_trace::quota::{Least, Prediction, Request, Setting, predict};
 /// many periods are throttled, how long CPUs are stopped, how late the work is done, and the
 /// least limit with which little is delayed. The most important result comes last.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    sudo tickless record --events quota --cgroup /kubepods/pod7 -D 30s -o pod.txt.gz\n  \
-    tickless quota pod.txt.gz\n  \
-    tickless quota pod.txt.gz --limit 1,1.5,2 --period 20ms,100ms --burst 0,50\n  \
-    tickless quota traces/bursts.txt.gz --html bursts.html\n\n\
-    Exit status: 0 if predicted, 1 if the trace lacks something or the results are not written,\n\
-    2 for a wrong command line.")]
+#[command(after_help = include_str!("help/quota.txt"))]
 pub struct QuotaArgs {
     /// A trace that was recorded with `tickless record --events quota`; - is standard input
     trace: PathBuf,

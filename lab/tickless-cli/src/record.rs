@@ -2,13 +2,12 @@
 
 pub(crate) mod command;
 mod output;
-mod size;
 
 pub(crate) use output::{Output, may_overwrite};
 
 use self::command::{End, Waiting};
 use crate::command::{Command, Exit, Failure, complain};
-use crate::duration::parse_seconds;
+use crate::values::{parse_seconds, parse_size, show_size};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,15 +23,7 @@ use tickless_trace::record::{Options, RecordError, Recording, Statistics, Tracef
 /// device, from tracefs (root). Does not disturb other users of tracing, and leaves nothing
 /// behind, however it ends. Ctrl-C ends it early, and keeps what was recorded.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    sudo tickless record\n  \
-    sudo tickless record -D 10s --buffer 64M -o busy.txt.gz\n  \
-    sudo tickless record -o test.txt -e sched:sched_switch -- make test\n  \
-    sudo tickless record --events quota --cgroup /kubepods/pod7 -D 30s\n  \
-    tickless replay trace.txt.gz\n\n\
-    Exit status: 0 if recorded, 1 if that was not possible or the file not written,\n\
-    2 for a wrong command line; with a command that ran, the status of the command,\n\
-    128 and the number of the signal if one ended it.")]
+#[command(after_help = include_str!("help/record.txt"))]
 pub struct RecordArgs {
     /// The file to write; packed if it ends in .gz, for trace-cmd and KernelShark if in .dat
     #[arg(short, long, value_name = "FILE", default_value = "trace.txt.gz")]
@@ -47,7 +38,7 @@ pub struct RecordArgs {
     /// Buffer for each CPU, such as 64M; if too small, the oldest events are lost, and counted
     ///
     /// An event takes about 70 bytes. 32M, or less where memory is short, if left out.
-    #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(short, long, value_name = "SIZE", value_parser = parse_size)]
     buffer: Option<u64>,
     /// Record this too, such as sched:sched_switch; may be given several times
     #[arg(short, long, value_name = "EVENT")]
@@ -190,12 +181,12 @@ fn loss(statistics: &Statistics, buffer_kb: u64) -> Option<String> {
     if all == 0 {
         return Some("nothing happened, or it ended before it began; record again".to_string());
     }
-    let larger = size::show(buffer_kb * statistics.times_larger());
+    let larger = show_size(buffer_kb * statistics.times_larger());
     (dropped > 0).then(|| {
         format!(
             "{dropped} of {all} events were dropped, the oldest first: buffers of {} for each CPU \
              were too small. Record again with --buffer {larger}, or for less time",
-            size::show(buffer_kb),
+            show_size(buffer_kb),
         )
     })
 }

@@ -4,10 +4,10 @@
 mod many;
 mod show;
 
-use crate::choice::policy;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::output::{Format, print};
 use crate::traces;
+use crate::values::policy;
 use std::path::{Path, PathBuf};
 use tickless_trace::replay::{
     Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, other_ticks, summarise,
@@ -21,16 +21,7 @@ use tickless_trace::replay::{
 /// recorded. Reads `trace.dat`, `perf.data`, and the text of ftrace, `trace-cmd report` and
 /// `perf script`; plain or gzip. Several traces give a table with a row each and a total.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless replay traces/nginx.txt.gz\n  \
-    tickless replay trace.txt --policy lazy --format json\n  \
-    tickless replay trace.txt --hz 250 --hz 1000\n  \
-    tickless replay trace.txt --upgrade 7.2\n  \
-    tickless replay perf.data\n  \
-    ssh box cat trace.txt.gz | tickless replay - --strict\n\n\
-    Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
-    2 for a wrong command line, 3 with --strict if the replay is more than 5 % off what was\n\
-    recorded, if the trace is damaged, or if no device writes were recorded.")]
+#[command(after_help = include_str!("help/replay.txt"))]
 pub struct ReplayArgs {
     /// The traces: files, patterns such as '*.gz', or - for standard input
     #[arg(required = true, value_name = "TRACE")]

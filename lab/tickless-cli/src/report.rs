@@ -19,12 +19,7 @@ use tickless_lab::studies::{STUDIES, Study, World};
 /// programs. Takes about two minutes. A study that fails is shown as failed, with what to do;
 /// the others go on.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless report\n  \
-    tickless report --quick -o reports\n  \
-    tickless report --only clock cancel --full -o timers.html\n\n\
-    Exit status: 0 if all studies ran, 1 if one failed or the files could not be written,\n\
-    2 for a wrong command line, 130 if interrupted; then nothing is written.")]
+#[command(after_help = include_str!("help/report.txt"))]
 #[command(group = ArgGroup::new("how_long").args(["quick", "full"]))]
 #[command(group = ArgGroup::new("where").args(["sim_only", "live_only"]))]
 pub struct ReportArgs {

@@ -3,11 +3,10 @@
 
 mod show;
 
-use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
-use crate::numbers::Numbers;
 use crate::output::{Format, print};
 use crate::progress::Bar;
+use crate::values::{Numbers, one_name_of};
 use clap::ArgGroup;
 use clap::builder::PossibleValuesParser;
 use tickless_lab::effort::Effort;
@@ -19,14 +18,7 @@ use tickless_lab::studies::{Request, STUDIES, Study, StudyResult, World};
 /// of the mechanism, on their machine), calibrated, predicted, or live (measured now: the
 /// median of the repetitions, with the least and the greatest). `tickless report` draws them.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless study rearm --live\n  \
-    tickless study rearm --live --quick --format json\n  \
-    tickless study cancel --live --cpus 2,16,256\n  \
-    tickless study deferred --live --full --format csv\n\n\
-    Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
-    2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
-    130 if interrupted.")]
+#[command(after_help = include_str!("help/study.txt"))]
 #[command(group = ArgGroup::new("where").args(["live", "sim"]))]
 #[command(group = ArgGroup::new("how_long").args(["quick", "full"]))]
 pub struct StudyArgs {
@@ -107,5 +99,5 @@ impl StudyArgs {
 }
 
 pub fn names() -> PossibleValuesParser {
-    choice::names(STUDIES.iter().map(|study| (study.name, study.about)))
+    one_name_of(STUDIES.iter().map(|study| (study.name, study.about)))
 }

@@ -1,9 +1,8 @@
 //! The command `tickless sweep`, which simulates studies over many machines and parameters.
 
-use crate::choice::policy;
 use crate::command::{Command, Exit, Failure, complain};
-use crate::numbers::Numbers;
 use crate::progress::Bar;
+use crate::values::{Numbers, policy};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -23,11 +22,7 @@ use tickless_trace::replay::ReplayPolicy;
 /// combination that fails is a row with its error. For a grid on several machines, or one that
 /// keeps what it has, call `simulate` from Python.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless sweep clock --machine ivybridge-ex-16s --cpus 30,120,480 > clock.csv\n  \
-    tickless sweep schedule --machine haswell-ex-4s --hz 250,1000 --seeds 0-9 > slices.csv\n\n\
-    Exit status: 0 if done, failed combinations included, 1 if the rows cannot be written,\n\
-    2 for a wrong command line or machine, 130 if interrupted.")]
+#[command(after_help = include_str!("help/sweep.txt"))]
 pub struct SweepArgs {
     /// The studies, which `tickless help study` lists, and `schedule`
     #[arg(required = true)]

@@ -6,9 +6,9 @@ mod screen;
 mod show;
 
 use crate::command::{Command, Exit, Failure};
-use crate::duration::parse_seconds;
 use crate::output::{Format, print_with};
 use crate::record::command::{End, Waiting};
+use crate::values::parse_seconds;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -27,15 +27,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// is armed, and its period: x2 for two timers, ! if some expire together with those of a process
 /// that is named below. The last row has the totals. A narrow terminal has fewer columns.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    sudo tickless top\n  \
-    sudo tickless top -c --sort writes --filter nginx\n  \
-    sudo tickless top --once --sort cpu\n  \
-    sudo tickless top --batch 10 -i 1s --format json > top.jsonl\n\n\
-    Keys: q quits, s and S change what is sorted by, c shows callbacks, l command lines,\n\
-    / filters, space freezes, arrows scroll.\n\n\
-    Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
-    130 if interrupted; then what was counted until then is shown, and marked.")]
+#[command(after_help = include_str!("help/top.txt"))]
 pub struct TopArgs {
     /// A row for each callback of each process
     #[arg(short, long)]

@@ -3,9 +3,8 @@
 mod page;
 
 use crate::command::{Command, Exit, Failure, complain};
-use crate::date;
-use crate::duration::parse_seconds;
 use crate::output::{Format, Results, bare, paragraph, write_csv, write_table};
+use crate::values::{parse_date, parse_seconds};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -22,18 +21,13 @@ use tickless_warp::{Ended, Options, Outcome, Outside, Pace, WarpError, end_by, r
 /// clock moves to the earliest deadline that any of them waits for. CPU work runs natively. The
 /// exit status, signals, terminal and streams are those of the program.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    tickless warp -- sh -c 'date; sleep 3600; date'\n  \
-    tickless warp -- cargo test\n  \
-    tickless warp --start 2030-12-31T23:59:00Z --until 24h -- ./server\n\n\
-    Exit status: that of the program; 124 if --until ended it, 126 or 127 if it cannot be run,\n\
-    125 if it cannot be traced, 2 for a wrong command line.")]
+#[command(after_help = include_str!("help/warp.txt"))]
 pub struct WarpArgs {
     /// End the program after this much of its time: seconds, or with ms, s, m, h, d
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     until: Option<Duration>,
     /// The time of day at the start, such as 2030-01-01T00:00:00Z
-    #[arg(long, value_name = "DATE", value_parser = date::parse)]
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
     start: Option<i64>,
     /// Let time pass this many times as fast, such as 60x, instead of by jumps
     #[arg(long, value_name = "FACTOR", value_parser = parse_pace)]

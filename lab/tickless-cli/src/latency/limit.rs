@@ -1,6 +1,6 @@
 //! The bounds that the option `--limit` sets: `p99=200us` for all sleepers, or `hrtimer.p99=200us`.
 
-use crate::duration::parse_with_unit;
+use crate::values::parse_with_unit;
 use std::fmt;
 use std::time::Duration;
 use tickless_lab::latency::{Figures, Row, Sleeper};
