@@ -28,6 +28,11 @@ pub static TURN: Mutex<()> = Mutex::new(());
 /// The threads of this process that have run.
 static THREADS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
+/// Starts the programs; none, after a message, without the right to.
+fn counting() -> Option<Ebpf> {
+    Ebpf::start().map_err(skip).ok()
+}
+
 fn note_this_thread() {
     THREADS.lock().unwrap().push(gettid().as_raw_pid().cast_unsigned());
 }
@@ -181,22 +186,16 @@ fn agrees(what: &str, recorded: u64, [least, most]: [u64; 2]) -> bool {
 #[test]
 fn counts_agree_with_a_recording() {
     let _turn = TURN.lock();
-    let mut ebpf = match Ebpf::start() {
-        Ok(ebpf) => ebpf,
-        Err(error) => return skip(error),
-    };
+    let Some(mut ebpf) = counting() else { return };
     let allowed = sched_getaffinity(None).unwrap();
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
     let mut writes_agree = false;
     for &cpu in cpus.iter().take(4) {
         let mut rest_agrees = false;
         for _ in 0..10 {
-            let recording = Tracefs::find()
-                .and_then(|tracefs| Recording::prepare(tracefs, &Options::default(), None));
-            let recording = match recording {
-                Ok(recording) => recording,
-                Err(error) => return skip(error),
-            };
+            let prepare = |tracefs| Recording::prepare(tracefs, &Options::default(), None);
+            let recording = Tracefs::find().and_then(prepare).map_err(skip);
+            let Ok(recording) = recording else { return };
             let (rest, writes) = compare(cpu, &mut ebpf, &recording);
             writes_agree |= writes;
             rest_agrees = rest;
@@ -261,10 +260,7 @@ fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) -> (bool, bool) {
 fn what_is_not_seen_is_told() {
     const SLEEPS: u64 = 1_000;
     let _turn = TURN.lock();
-    let mut ebpf = match Ebpf::start() {
-        Ok(ebpf) => ebpf,
-        Err(error) => return skip(error),
-    };
+    let Some(mut ebpf) = counting() else { return };
     for name in ["sched_switch", "hrtimer_cancel", "hrtimer_expire_entry"] {
         ebpf.detach(name).unwrap();
     }
@@ -286,10 +282,7 @@ fn what_is_not_seen_is_told() {
 fn a_sleeper_has_a_period() {
     const PERIOD_NS: i64 = 2_000_000;
     let _turn = TURN.lock();
-    let mut source = match Ebpf::start() {
-        Ok(source) => source,
-        Err(error) => return skip(error),
-    };
+    let Some(mut source) = counting() else { return };
     let before = source.snapshot().unwrap();
     // Absolute times keep the period on a busy machine, which makes sleeps late.
     let now = clock_gettime(ClockId::Monotonic);
@@ -329,10 +322,7 @@ fn of_proc() -> (f64, u64) {
 #[test]
 fn cpu_time_agrees_with_proc() {
     let _turn = TURN.lock();
-    let mut ebpf = match Ebpf::start() {
-        Ok(ebpf) => ebpf,
-        Err(error) => return skip(error),
-    };
+    let Some(mut ebpf) = counting() else { return };
     let (before, (cpu_before, switches_before)) = (ebpf.snapshot().unwrap(), of_proc());
     for _ in 0..300 {
         let begun = std::time::Instant::now();
