@@ -41,7 +41,7 @@ pub struct DoctorArgs {
 }
 
 fn names() -> PossibleValuesParser {
-    one_name_of(checks().into_iter().map(|check| (check.name, check.about)))
+    one_name_of(checks().into_iter().map(|check| (check.name, check.text("about"))))
 }
 
 impl Command for DoctorArgs {

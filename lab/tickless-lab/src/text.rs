@@ -1,4 +1,4 @@
-//! Formats figures as text, for tables, plots and messages.
+//! Formats figures as text, for tables, plots and messages, and reads fields of texts.
 
 pub fn time(ns: u64) -> String {
     let (value, unit) = match ns {
@@ -18,6 +18,12 @@ pub fn figure(value: f64) -> String {
     let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
     let decimals = if value.fract() == 0.0 { 0 } else { (2 - magnitude).clamp(0, 6) as usize };
     format!("{value:.decimals$}")
+}
+
+/// Returns the rest of the first line that begins with the key and a colon; empty if none does.
+pub fn field<'t>(text: &'t str, key: &str) -> &'t str {
+    let mut found = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+    found.next().unwrap_or_default()
 }
 
 pub fn grouped(value: f64) -> String {

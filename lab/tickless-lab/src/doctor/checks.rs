@@ -7,7 +7,7 @@
 //! whether they wake before their next deadline.
 
 use super::facts::{Facts, Sleeps};
-use crate::text::time;
+use crate::text::{field, time};
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -30,12 +30,7 @@ pub enum Need {
 #[derive(Debug)]
 pub struct Check {
     pub name: &'static str,
-    pub about: &'static str,
-    pub study: &'static str,
-    pub unit: &'static str,
     pub needs: &'static [Need],
-    /// What the user can do if the verdict is not good.
-    pub(crate) advice: &'static str,
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
 
@@ -43,7 +38,17 @@ pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
     checks.iter().map(|check| check.judge(facts)).collect()
 }
 
+/// The texts of all checks, in sections that begin with a check's name.
+const TEXTS: &str = include_str!("checks.txt");
+
 impl Check {
+    /// Returns a text of the check: its `about`, `study`, `unit` or `advice`. Empty if it has none.
+    pub fn text(&self, key: &str) -> &'static str {
+        let mut sections = TEXTS.split("\n## ");
+        let own = sections.find(|section| section.lines().next() == Some(self.name));
+        own.map_or("", |own| field(own, key))
+    }
+
     /// Returns whether other work on the machine can make the figure longer.
     fn is_timed(&self) -> bool {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
@@ -65,44 +70,27 @@ impl Check {
         }
         let advice = match verdict {
             Verdict::Ok | Verdict::Unknown => String::new(),
-            Verdict::Warn | Verdict::Bad => advice.unwrap_or_else(|| self.advice.to_string()),
+            Verdict::Warn | Verdict::Bad => advice.unwrap_or_else(|| self.text("advice").into()),
         };
         let figure = figure.filter(|figure| figure.is_finite());
         Finding {
             check: self.name,
             verdict,
             figure,
-            unit: self.unit,
+            unit: self.text("unit"),
             how,
             advice,
-            study: self.study,
+            study: self.text("study"),
         }
     }
 }
 
 pub const CHECKS: [Check; 2] = [SLACK, DEADLINES];
 
-const SLACK: Check = Check {
-    name: "timer-slack",
-    about: "sleeps that may end much later than asked",
-    study: "deferred",
-    unit: "ns",
-    needs: &[Need::Slack],
-    advice: "whoever started this shell allowed sleeps to end that much later: set it back \
-             (prctl PR_SET_TIMERSLACK, or TimerSlackNSec= of the service)",
-    judge: slack,
-};
+const SLACK: Check = Check { name: "timer-slack", needs: &[Need::Slack], judge: slack };
 
-const DEADLINES: Check = Check {
-    name: "missed-deadlines",
-    about: "wakeups that come after the next one was due",
-    study: "deferred",
-    unit: "% of deadlines",
-    needs: &[Need::Sleeps],
-    advice: "threads wake after their next deadline: see `tickless latency -S` and what else runs; \
-             give what must be on time a real-time priority (chrt) or CPUs of its own",
-    judge: deadlines,
-};
+const DEADLINES: Check =
+    Check { name: "missed-deadlines", needs: &[Need::Sleeps], judge: deadlines };
 
 /// The default timer slack: how much later than requested the kernel is allowed to end a sleep.
 const SLACK_DEFAULT_NS: f64 = 50_000.0;

@@ -7,63 +7,18 @@ use crate::text::figure;
 
 pub const CHECKS: [Check; 5] = [STEAL, GOVERNOR, IDLE_STATES, RT_THROTTLING, IRQ_AFFINITY];
 
-const STEAL: Check = Check {
-    name: "steal",
-    about: "CPU time that the hypervisor gave to other machines",
-    study: "",
-    unit: "% of CPU time",
-    needs: &[Need::Counted],
-    advice: "the host runs other machines on these CPUs: threads that are ready wait, and nothing \
-             in this machine can change that; ask for less overcommitted or dedicated CPUs",
-    judge: steal,
-};
+const STEAL: Check = Check { name: "steal", needs: &[Need::Counted], judge: steal };
 
-const GOVERNOR: Check = Check {
-    name: "cpu-governor",
-    about: "CPUs that are kept at one frequency",
-    study: "",
-    unit: "CPUs",
-    needs: &[Need::Governors],
-    advice: "work takes longer than the CPU could do it: choose a governor that follows the load \
-             (cpupower frequency-set -g schedutil), or performance",
-    judge: governor,
-};
+const GOVERNOR: Check = Check { name: "cpu-governor", needs: &[Need::Governors], judge: governor };
 
-const IDLE_STATES: Check = Check {
-    name: "idle-states",
-    about: "idle states that CPUs leave slowly",
-    study: "",
-    unit: "us to leave",
-    needs: &[Need::IdleStates],
-    advice: "a wakeup waits until the CPU has left its idle state: limit that time while it \
-             matters (write it to /dev/cpu_dma_latency and keep the file open), or disable the \
-             state (/sys/devices/system/cpu/cpu*/cpuidle/state*/disable)",
-    judge: idle_states,
-};
+const IDLE_STATES: Check =
+    Check { name: "idle-states", needs: &[Need::IdleStates], judge: idle_states };
 
-const RT_THROTTLING: Check = Check {
-    name: "rt-throttling",
-    about: "real-time threads that the kernel stops",
-    study: "",
-    unit: "messages",
-    needs: &[Need::Log, Need::RtLimit],
-    advice: "real-time threads ran for longer than /proc/sys/kernel/sched_rt_runtime_us allows in \
-             each period, and were stopped for the rest of it: find which one does not sleep, or \
-             use SCHED_DEADLINE, which bounds each thread",
-    judge: rt_throttling,
-};
+const RT_THROTTLING: Check =
+    Check { name: "rt-throttling", needs: &[Need::Log, Need::RtLimit], judge: rt_throttling };
 
-const IRQ_AFFINITY: Check = Check {
-    name: "irq-affinity",
-    about: "device interrupts that one CPU handles alone",
-    study: "",
-    unit: "% on one CPU",
-    needs: &[Need::Interrupts],
-    advice: "threads on that CPU wait for its interrupts: spread them (irqbalance, or \
-             /proc/irq/NUMBER/smp_affinity_list, or more queues of the device), or keep what must \
-             be on time off that CPU",
-    judge: irq_affinity,
-};
+const IRQ_AFFINITY: Check =
+    Check { name: "irq-affinity", needs: &[Need::Interrupts], judge: irq_affinity };
 
 /// Limits for the percentage of stolen time. Below the first, a thread waits for the host about as
 /// seldom as for the tick; from the second on, one piece of work in ten does.

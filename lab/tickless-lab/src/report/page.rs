@@ -6,7 +6,7 @@ use super::table::{letter, number};
 use super::verdict::{Figures, Verdict};
 use super::{Facts, Report};
 use crate::studies::{Role, Study};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 pub fn page(report: &Report) -> String {
     let cpus = report.machine.cpus;
@@ -153,26 +153,7 @@ fn checks(verdict: &Verdict) -> Markup {
 fn foot(report: &Report) -> Markup {
     html! {
         footer id="how" {
-            h2 { "How to read it" }
-            p {
-                "A published figure was measured by others, on a machine of its time. A calibrated \
-                 one set a parameter of the simulated machine, so it had to come out. An implied \
-                 one follows from the parameters by a formula, so it proves nothing either. A \
-                 predicted one came out by itself. What a mechanism changes is judged, beside a \
-                 null model: what one would get without it. A score of 1 is the published effect, \
-                 0 the null model's. A live one is this machine's: the median of its repetitions, \
-                 the least and the greatest below it. Counts are the same on a busy \
-                 machine; times are not. A tick mark says that it lies in a band that the null \
-                 model misses. \u{2260} says that the simulation misses what was published: \
-                 that is a finding about the simulated machine, and no error. A cross says that \
-                 a figure measured here lies outside of its band: look at the load of this \
-                 machine first. docs/book/src/machine.md and docs/book/src/studies.md list what \
-                 lies outside, with the reason where one is known."
-            }
-            p {
-                "In plots a disc on a solid line is simulated, a square on a dashed line live, a \
-                 hollow diamond published; vermilion is before and blue is after, everywhere."
-            }
+            (PreEscaped(include_str!("how.html")))
             p {
                 "The same figures for programs are in report.json (docs/book/src/report.md). \
                  Random seed "
@@ -200,8 +181,8 @@ mod tests {
         let mut study = StudyResult::new(name, &request, HOSTILE);
         let role = if world == World::Live { Role::Live } else { Role::Predicted };
         let spread = Spread { median: 2.0, low: 1.0, high: 3.0, count: 3 };
-        let headline = &Study::named(name).unwrap().published.headline;
-        let ids = if world == World::Live { headline.live } else { headline.simulated };
+        let published = Study::named(name).unwrap().published();
+        let ids = if world == World::Live { published.live } else { published.simulated };
         for id in ids {
             let cell = Cell::new(id.replace('*', "2"), "us", role, spread);
             study.cells.push(cell.within(Band::at_most(1.0)));

@@ -9,11 +9,11 @@ use crate::studies::{Answer, Cell, Study, StudyResult, World};
 use maud::{Markup, html};
 
 pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> Markup {
-    let published = &study.published;
+    let published = study.published();
     let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
     let (sim, live) = (result(&done.sim), result(&done.live));
     let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
-    let [plots, below] = plots(&results, published);
+    let [plots, below] = plots(&results, &published);
     html! {
         section id=(study.name) {
             h2 { (study.name) span.mechanism { (published.mechanism) } }

@@ -30,23 +30,22 @@ impl Verdict {
     /// Makes the verdict of a study. `cpus` is the number of CPUs of this machine, which is part of
     /// the names of some live figures.
     pub fn of(done: &Done, cpus: usize) -> Option<Verdict> {
-        let mechanism = &Study::named(done.study)?.published;
-        let headline = &mechanism.headline;
-        let published = headline.published.map(|[before, after]| Figures {
-            unit: headline.unit,
+        let report = Study::named(done.study)?.published();
+        let published = report.figures.map(|[before, after]| Figures {
+            unit: report.unit,
             before: (before, None),
             after: (after, None),
             checked: 0,
             outside: Vec::new(),
         });
-        let live = headline.live.map(|id| id.replace('*', &cpus.to_string()));
+        let live = report.live.map(|id| id.replace('*', &cpus.to_string()));
         Some(Verdict {
             study: done.study,
-            mechanism: mechanism.mechanism,
-            sides: mechanism.sides,
+            mechanism: report.mechanism,
+            sides: report.sides,
             published,
-            simulated: figures(&done.sim, headline.unit, headline.simulated),
-            live: figures(&done.live, headline.live_unit, [&live[0], &live[1]]),
+            simulated: figures(&done.sim, report.unit, report.simulated),
+            live: figures(&done.live, report.live_unit, [&live[0], &live[1]]),
         })
     }
 }

@@ -19,9 +19,9 @@
 //! this rule: they run each study with the same setting on both sides ([`Sides::broken`]), and then
 //! no cell is allowed to be right.
 //!
-//! In each folder, `model` has the workload on a simulated machine, its cells with their roles and
-//! bands; `sim` the simulated run, unless it is short; `live` the run here; `report.txt` the texts;
-//! `doctor` the checks. docs/dev/hacking.md says how to add a study.
+//! The file of a study has the simulated run. In its folder, `model` has the workload on a
+//! simulated machine, its cells with their roles and bands; `live` the run here; `report.txt` the
+//! texts; `doctor` the checks. docs/dev/hacking.md says how to add a study.
 
 pub mod cancel;
 mod cell;

@@ -1,37 +1,33 @@
 //! Describes a published report, which is the text that introduced a mechanism with measurements:
 //! its question, its most important figure, and its tables, which show our figures next to the
 //! published ones.
-//! The study's text (`report_text.rs`) has the tables.
+//! The study's text (`report_text.rs`) has all of it.
 
 use super::report_text::{part, parts};
 use crate::studies::cell::Cell;
 use crate::studies::result::StudyResult;
+use crate::text::field;
 
+/// In each pair, the first entry is without the mechanism and the second is with it. The figures
+/// are the ones that show best what the mechanism changes.
 #[derive(Debug)]
 pub struct PublishedReport {
     pub mechanism: &'static str,
     pub source: &'static str,
     pub machine: &'static str,
     pub asked: &'static str,
-    /// The names of the two compared settings: first the replaced behaviour, then the mechanism.
+    /// The names of the two compared settings.
     pub sides: [&'static str; 2],
-    pub headline: Headline,
-    pub plots: [&'static str; 2],
-    /// The content of `report.txt`.
-    pub text: &'static str,
-}
-
-/// The figure that shows best what a mechanism changes. In each pair, the first entry is without
-/// the mechanism and the second is with it.
-#[derive(Debug)]
-pub struct Headline {
     pub unit: &'static str,
-    pub published: Option<[f64; 2]>,
+    pub figures: Option<[f64; 2]>,
+    /// The names of the two figures in the result of the simulated study.
     pub simulated: [&'static str; 2],
     pub live_unit: &'static str,
     /// The names of the two figures in the result of the live study, which measures on this
     /// machine. `*` is replaced by this machine's number of CPUs.
     pub live: [&'static str; 2],
+    pub plots: [&'static str; 2],
+    text: &'static str,
 }
 
 #[derive(Clone, Copy)]
@@ -56,6 +52,27 @@ pub enum Entry<'a> {
 }
 
 impl PublishedReport {
+    /// Reads the part `published` of a study's text.
+    pub fn of(text: &'static str) -> PublishedReport {
+        let of = |key| field(part(text, "published"), key);
+        let pair = |key| of(key).split_once(" | ").map(<[_; 2]>::from).unwrap_or_default();
+        let [before, after] = pair("figures").map(|figure| figure.parse().ok());
+        PublishedReport {
+            mechanism: of("mechanism"),
+            source: of("source"),
+            machine: of("machine"),
+            asked: of("asked"),
+            sides: pair("sides"),
+            unit: of("unit"),
+            figures: before.zip(after).map(<[f64; 2]>::from),
+            simulated: pair("simulated"),
+            live_unit: of("live unit"),
+            live: pair("live"),
+            plots: pair("plots"),
+            text,
+        }
+    }
+
     pub fn tables(&self) -> impl Iterator<Item = Table> {
         parts(part(self.text, "tables"), "\n## ").map(|(caption, lines)| {
             let lines = lines.lines().filter(|line| line.contains('|'));
@@ -119,9 +136,12 @@ mod tests {
     #[test]
     fn tables_are_whole() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {
-            let report = &study.published;
+            let report = study.published();
+            let PublishedReport { source, machine, asked, live_unit, live, sides, .. } = report;
+            let texts = [source, machine, asked, live_unit, live[0], live[1], sides[0], sides[1]];
+            assert!(texts.iter().all(|text| !text.is_empty()), "{}: {report:?}", study.name);
             let results = Results { sim: Some(sim), live: None, cpus: 2 };
-            for id in report.headline.simulated {
+            for id in report.simulated {
                 assert!(sim.cell(id).is_some(), "{}: {id}", study.name);
             }
             let mut ours = Vec::new();

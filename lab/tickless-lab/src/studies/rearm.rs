@@ -11,7 +11,6 @@ use super::plot::{Bar, Plot, Shape, Side};
 use super::sim;
 use crate::error::LabError;
 use crate::progress::Progress;
-use crate::studies::published::{Headline, PublishedReport};
 use crate::studies::request::Request;
 use crate::studies::result::StudyResult;
 use crate::studies::study::Study;
@@ -19,33 +18,12 @@ use crate::studies::study::Study;
 pub const STUDY: Study = Study {
     name: "rearm",
     about: "Removing the first timer: program the event device, or not",
-    published: REPORT,
+    text: include_str!("rearm/report.txt"),
     needs: &["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"],
     cells: |spec| model::cells(spec, model::SIDES),
     sim: simulate,
     live: live::run,
     checks: &[doctor::WRITES, doctor::REMOVALS, doctor::SLICE],
-};
-
-const REPORT: PublishedReport = PublishedReport {
-    mechanism: "Removing a timer does not program the event device",
-    source: "E. Zhao, \"hrtimer: Fix a performance regression by disable reprogramming in \
-             remove_hrtimer\", linux-kernel, 25 July 2013",
-    machine: "Sun Fire X4170 M2: 2 sockets of 6 cores with 2 threads, X5675, 3.07 GHz",
-    asked: "A change made every removal of the first timer program the device for the next one. A \
-            million round trips through a pipe then took a third longer, because going idle \
-            removes the tick's timer and leaving idle starts it again. Can a removal leave the \
-            device as it is, or does that lose the only chance to program it?",
-    sides: ["eager", "lazy"],
-    headline: Headline {
-        unit: "us per round trip",
-        published: Some([7.202, 5.324]),
-        simulated: ["eager.us_per_round_trip", "lazy.us_per_round_trip"],
-        live_unit: "device writes per round trip",
-        live: ["eager.device_writes_per_round_trip", "lazy.device_writes_per_round_trip"],
-    },
-    plots: ["writes", "guards"],
-    text: include_str!("rearm/report.txt"),
 };
 
 /// How the row of a kernel begins, before its version.
@@ -85,5 +63,5 @@ fn simulate(request: &Request, progress: &dyn Progress) -> Result<StudyResult, L
     let [eager, lazy] =
         ["eager", "lazy"].map(|of| result.value(&format!("{of}.us_per_round_trip")));
     let slower = format!("{:.1} %", 100.0 * (eager / lazy - 1.0));
-    result.explained(request, STUDY.published.text, &[("slower", slower)])
+    result.explained(request, STUDY.text, &[("slower", slower)])
 }

@@ -1,8 +1,10 @@
-//! The text of a study: the file `report.txt` in its folder, which has the published report's
-//! tables, and the notes and answers of the study's simulated and live runs.
+//! The text of a study: the file `report.txt` in its folder, which describes the published report
+//! and has its tables, and the notes and answers of the study's simulated and live runs.
 //!
-//! Lines that begin with `# ` divide it into three parts: `tables`, `simulated` and `live`.
+//! Lines that begin with `# ` divide it into the parts `published`, `tables`, `simulated`, `live`.
 //!
+//! - `published` has a line for each field of [`PublishedReport`](super::published). A pair has
+//!   ` | ` in its middle.
 //! - `## ` begins a table with its caption. Its first line has the headings of the columns; a
 //!   heading with a colon begins a group of columns, whose name comes first. Each further line is a
 //!   row: its label, and an entry for each column. An entry is a published figure; `sim` or `live`

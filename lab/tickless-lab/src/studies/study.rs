@@ -16,7 +16,8 @@ pub type Runner = fn(&Request, &dyn Progress) -> Result<StudyResult, LabError>;
 pub struct Study {
     pub name: &'static str,
     pub about: &'static str,
-    pub published: PublishedReport,
+    /// The content of `report.txt`.
+    pub text: &'static str,
     pub needs: &'static [&'static str],
     pub cells: fn(&Spec) -> io::Result<Vec<Cell>>,
     pub sim: Runner,
@@ -25,6 +26,10 @@ pub struct Study {
 }
 
 impl Study {
+    pub fn published(&self) -> PublishedReport {
+        PublishedReport::of(self.text)
+    }
+
     pub fn run(&self, request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
         let run = match request.world {
             World::Live => self.live,

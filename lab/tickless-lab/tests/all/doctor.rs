@@ -170,7 +170,8 @@ fn finding(name: &str, facts: &Facts) -> Finding {
     let check = checks().into_iter().find(|check| check.name == name).unwrap();
     let finding = check.judge(facts);
     // Whatever comes out: no line without how it was obtained, no complaint without advice.
-    assert!(!finding.how.is_empty() && !finding.unit.is_empty(), "{finding:?}");
+    let texts = [&finding.how, finding.unit, check.text("about")];
+    assert!(texts.iter().all(|text| !text.is_empty()), "{finding:?}");
     assert_eq!(finding.verdict > Verdict::Unknown, !finding.advice.is_empty(), "{finding:?}");
     assert_eq!(finding.verdict == Verdict::Unknown, finding.figure.is_none(), "{finding:?}");
     finding

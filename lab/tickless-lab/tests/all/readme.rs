@@ -53,13 +53,13 @@ fn table(studies: &[StudyResult]) -> String {
     let mut text = String::from(
         "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
     );
-    for (Study { name, published, .. }, study) in mechanisms().zip(studies) {
-        let (mechanism, headline) = (published.mechanism, &published.headline);
-        let published = headline.published.map_or("-".to_string(), |[before, after]| {
+    for (of, study) in mechanisms().zip(studies) {
+        let (name, report) = (of.name, of.published());
+        let published = report.figures.map_or("-".to_string(), |[before, after]| {
             format!("{} to {}", grouped(before), grouped(after))
         });
-        let [before, after] = headline.simulated.map(|id| study.cell(id).map_or("-".into(), shown));
-        let unit = headline.unit;
+        let [before, after] = report.simulated.map(|id| study.cell(id).map_or("-".into(), shown));
+        let (mechanism, unit) = (report.mechanism, report.unit);
         text += &format!(
             "| {mechanism} | {unit} | {published} | {before} to {after} | `study {name}` |\n"
         );

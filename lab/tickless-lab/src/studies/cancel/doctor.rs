@@ -4,17 +4,8 @@ use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::Facts;
 use crate::text::figure;
 
-pub const CANCELS: Check = Check {
-    name: "timer-cancels",
-    about: "timers that are cancelled or moved so often that it costs",
-    study: "cancel",
-    unit: "% of armings",
-    needs: &[Need::Recorded],
-    advice: "arming and cancelling takes CPU time by itself: keep timeouts in the program, where \
-             both take nanoseconds and no lock that others want, or push one out instead of \
-             cancelling it",
-    judge: cancels,
-};
+pub const CANCELS: Check =
+    Check { name: "timer-cancels", needs: &[Need::Recorded], judge: cancels };
 
 /// The limit for a warning, in cancels per CPU and second. So many cancels take about one percent
 /// of the CPU: a cancel in the kernel takes 0.1 to 0.2 us with its lock in the cache. The share of

@@ -69,7 +69,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         ("growth each base", growth("before.each_base_ns")),
         ("growth after", growth("after.warm")),
     ];
-    study.explained(request, STUDY.published.text, &words)
+    study.explained(request, STUDY.text, &words)
 }
 
 fn bases(request: &Request) -> Result<Vec<u16>, LabError> {

@@ -5,38 +5,13 @@ use crate::doctor::checks::{Check, Judged, Judgement, Need, Verdict};
 use crate::doctor::facts::{Facts, ReadCost};
 use crate::text::figure;
 
-pub const SOURCE: Check = Check {
-    name: "clock-source",
-    about: "a clock that is a device, slow to read",
-    study: "clock",
-    unit: "ns per read",
-    needs: &[Need::ClockSource, Need::ClockRead],
-    advice: "programs read the clock by a system call or worse: see whether the kernel or the \
-             hypervisor can offer another clock source, and read the clock less often",
-    judge: source,
-};
+pub const SOURCE: Check =
+    Check { name: "clock-source", needs: &[Need::ClockSource, Need::ClockRead], judge: source };
 
-pub const CONTENTION: Check = Check {
-    name: "clock-contention",
-    about: "a clock that CPUs wait for when all read it",
-    study: "clock",
-    unit: "times as long",
-    needs: &[Need::ClockRead],
-    advice: "CPUs wait for each other to read the clock: use a clock source that each CPU has for \
-             itself, or let one read it for all (tickless::Combined)",
-    judge: contention,
-};
+pub const CONTENTION: Check =
+    Check { name: "clock-contention", needs: &[Need::ClockRead], judge: contention };
 
-pub const WATCHDOG: Check = Check {
-    name: "clock-watchdog",
-    about: "a clock that the kernel gave up, or doubts",
-    study: "clock",
-    unit: "messages",
-    needs: &[Need::Log],
-    advice: "the CPU's counter was given up or doubted: look for a newer firmware, for suspended \
-             or overcommitted virtual CPUs, and at which clock source is left (clock-source)",
-    judge: watchdog,
-};
+pub const WATCHDOG: Check = Check { name: "clock-watchdog", needs: &[Need::Log], judge: watchdog };
 
 /// Clock sources that a kernel uses if it has no better one: devices on a bus, and tick counters.
 const DEVICES: [&str; 6] = ["hpet", "acpi_pm", "pit", "i8253", "jiffies", "refined-jiffies"];

@@ -63,7 +63,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         ("source", source.to_string()),
     ];
     words.extend(gains(&study, &real).map(|gains| ("gains", gains)));
-    study.explained(request, STUDY.published.text, &words)
+    study.explained(request, STUDY.text, &words)
 }
 
 fn threads(request: &Request, cpus: usize) -> Vec<usize> {

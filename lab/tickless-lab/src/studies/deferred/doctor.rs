@@ -7,51 +7,16 @@ use std::collections::BTreeMap;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::read::{Event, EventKind};
 
-pub const SOFTIRQ: Check = Check {
-    name: "timer-softirq",
-    about: "CPU time that goes to softirqs",
-    study: "deferred",
-    unit: "% of CPU time",
-    needs: &[Need::Counted],
-    advice: "timers expire in softirqs that take much time: see whose in `tickless replay` of a \
-             recording (armed most), and let callbacks hand their work to threads",
-    judge: softirq,
-};
+pub const SOFTIRQ: Check = Check { name: "timer-softirq", needs: &[Need::Counted], judge: softirq };
 
-pub const EMPTY_SOFTIRQS: Check = Check {
-    name: "expiry-wakes",
-    about: "ticks that raise the timer softirq, whether or not something expired",
-    study: "deferred",
-    unit: "% of interrupts",
-    needs: &[Need::Counted],
-    advice: "nearly every tick raises the softirq, as if something always expired: kernels before \
-             5.5 or so, and real-time kernels whose expiry thread wakes each time, do that; use a \
-             newer one, or see in a recording what expires so often",
-    judge: empty_softirqs,
-};
+pub const EMPTY_SOFTIRQS: Check =
+    Check { name: "expiry-wakes", needs: &[Need::Counted], judge: empty_softirqs };
 
-pub const IDLE_TICKS: Check = Check {
-    name: "idle-ticks",
-    about: "timer interrupts on CPUs with nothing to do",
-    study: "deferred",
-    unit: "per CPU and s",
-    needs: &[Need::Counted],
-    advice: "idle CPUs are woken all the time: if it is the tick, see that the kernel stops it \
-             (CONFIG_NO_HZ_IDLE, no nohz=off); else tick-wakers shows who sleeps so shortly",
-    judge: idle_ticks,
-};
+pub const IDLE_TICKS: Check =
+    Check { name: "idle-ticks", needs: &[Need::Counted], judge: idle_ticks };
 
-pub const TICK_WAKERS: Check = Check {
-    name: "tick-wakers",
-    about: "threads that timers wake as often as a tick comes",
-    study: "deferred",
-    unit: "threads",
-    needs: &[Need::Recorded],
-    advice: "let it sleep until there is something to do, or for longer, or with more timer \
-             slack; if it is a thread of the kernel (ksoftirqd, ktimers), ticks wake it for \
-             nothing",
-    judge: tick_wakers,
-};
+pub const TICK_WAKERS: Check =
+    Check { name: "tick-wakers", needs: &[Need::Recorded], judge: tick_wakers };
 
 /// The limit for a warning, in percent of CPU time. Up to this, softirq time is normal for a
 /// server, which handles packets in softirqs.

@@ -37,7 +37,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     plots(&mut study, &compared);
     comparisons(&mut study, &compared);
     study.cells.extend(kernel);
-    study.explained(request, STUDY.published.text, &words(&compared, softirqs))
+    study.explained(request, STUDY.text, &words(&compared, softirqs))
 }
 
 /// The indexes of the result are circumstance, way of waking, and turn.

@@ -8,37 +8,14 @@ use std::collections::BTreeMap;
 use tickless_trace::cgroup::Counters;
 use tickless_trace::replay::Overlap;
 
-pub const THROTTLED: Check = Check {
-    name: "quota-throttled",
-    about: "groups that use up their CPU quota",
-    study: "phase",
-    unit: "% of periods",
-    needs: &[Need::Quotas],
-    advice: "",
-    judge: throttled,
-};
+pub const THROTTLED: Check =
+    Check { name: "quota-throttled", needs: &[Need::Quotas], judge: throttled };
 
-pub const QUOTAS: Check = Check {
-    name: "quota-phases",
-    about: "groups with a CPU quota that are refilled at the same time",
-    study: "phase",
-    unit: "% together",
-    needs: &[Need::Quotas, Need::Recorded],
-    advice: "groups that are refilled together run together and starve together: give one another \
-             period (a few percent off is enough), or make it anew, which draws another phase",
-    judge: quotas,
-};
+pub const QUOTAS: Check =
+    Check { name: "quota-phases", needs: &[Need::Quotas, Need::Recorded], judge: quotas };
 
-pub const ALIGNED: Check = Check {
-    name: "aligned-timers",
-    about: "other timers of one period that expire together",
-    study: "phase",
-    unit: "% together",
-    needs: &[Need::Recorded],
-    advice: "timers of one period that begin together stay together: start each at another point \
-             of its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
-    judge: aligned,
-};
+pub const ALIGNED: Check =
+    Check { name: "aligned-timers", needs: &[Need::Recorded], judge: aligned };
 
 /// The kernel's function that refills a cgroup's CPU quota.
 const REFILL: &str = "sched_cfs_period_timer";

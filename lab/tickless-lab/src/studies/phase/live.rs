@@ -94,7 +94,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let ms = |time: Duration| time.as_millis().to_string();
     words.extend([("quota", ms(quota)), ("period", ms(PERIOD)), ("work", ms(of_group))]);
     words.extend([("workers", workers.to_string()), ("turns", turns.to_string())]);
-    study.explained(request, STUDY.published.text, &words)
+    study.explained(request, STUDY.text, &words)
 }
 
 const LIBRARY_WAYS: [Placement; 3] = [

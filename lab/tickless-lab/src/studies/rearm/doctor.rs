@@ -7,40 +7,13 @@ use crate::text::figure;
 use tickless_trace::read::{Event, Record};
 use tickless_trace::replay::{Agreement, Inference, ReplayPolicy, Summary, upgraded};
 
-pub const WRITES: Check = Check {
-    name: "rearm-writes",
-    about: "a timer device that is written much more often than it fires",
-    study: "rearm",
-    unit: "writes per interrupt",
-    needs: &[Need::Recorded],
-    advice: "timers are armed and removed that never fire: see who in `tickless replay` of a \
-             recording, and let programs keep a timeout armed instead of one for each request",
-    judge: writes,
-};
+pub const WRITES: Check = Check { name: "rearm-writes", needs: &[Need::Recorded], judge: writes };
 
-pub const REMOVALS: Check = Check {
-    name: "rearm-removals",
-    about: "device writes that a lazy policy would save",
-    study: "rearm",
-    unit: "% of writes",
-    needs: &[Need::Recorded],
-    advice: "removing the first timer programs the device again: keep one timeout armed and push \
-             it out rather than cancel it, or keep timeouts in the program (the library's are \
-             lazy)",
-    judge: removals,
-};
+pub const REMOVALS: Check =
+    Check { name: "rearm-removals", needs: &[Need::Recorded], judge: removals };
 
-pub const SLICE: Check = Check {
-    name: "slice-timer",
-    about: "device writes for the scheduler's time slices",
-    study: "rearm",
-    unit: "% of writes",
-    needs: &[Need::Recorded],
-    advice: "tasks that compete for CPUs are switched by a timer of its own, which is exact and \
-             costs writes and interrupts: where throughput matters more, switch it off (echo \
-             NO_HRTICK > /sys/kernel/debug/sched/features)",
-    judge: slice_timer,
-};
+pub const SLICE: Check =
+    Check { name: "slice-timer", needs: &[Need::Recorded], judge: slice_timer };
 
 /// The limit for a warning, in writes per interrupt. A CPU that goes idle and wakes makes two
 /// writes: it stops the tick and starts it again.

@@ -91,7 +91,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         // With one CPU there is no such figure. Answers that name it then show "-".
         (gap, study.figure(gap)),
     ];
-    study.explained(request, STUDY.published.text, &words)
+    study.explained(request, STUDY.text, &words)
 }
 
 /// Returns each policy with both threads on one CPU, where a round trip is two context switches;
