@@ -247,23 +247,18 @@ impl Controller {
     /// Stops granting permits and wakes the queued tasks, which then find the group closed.
     pub(super) fn close(&self) {
         let Some((mut state, now)) = self.enter() else { return };
-        state.is_closed = true;
-        // Move each task's waker out, and leave a no-op waker in its place, because the task stays
-        // queued until it polls again. Cloning the waker instead would run the runtime's code under
-        // the lock.
-        let take_waker = |wake: &mut Wake| match wake {
-            Wake::Task(waker, _) => Some(std::mem::replace(waker, Waker::noop().clone())),
-            Wake::Thread(_) => None,
-        };
-        let woken: Vec<Waker> = state.waiting.values_mut().filter_map(take_waker).collect();
+        let woken = state.close();
         self.finish(state, now);
-        for waker in woken {
-            self.wake(|| waker.wake());
-        }
+        woken.into_iter().for_each(|waker| self.wake(|| waker.wake()));
     }
 
     /// The refill timer's callback. Stops the timer while the group needs no refill.
     fn refill(&self, period: &mut Fired<'_>) {
+        if period.clock().runtime().is_some_and(|runtime| runtime.has_ended()) {
+            // The end of the runtime fires all its timers. No permits come any more.
+            let woken = self.lock().close();
+            return woken.into_iter().for_each(|waker| self.wake(|| waker.wake()));
+        }
         let mut state = self.lock();
         let now = period.now().to_ns();
         state.group.refill(now);
@@ -356,6 +351,21 @@ impl Controller {
 }
 
 impl Members {
+    /// Stops granting permits. Returns the wakers of the queued tasks.
+    fn close(&mut self) -> Vec<Waker> {
+        self.is_closed = true;
+        // Move each task's waker out, and leave a no-op waker in its place, by which the task sees
+        // that it was not released. Cloning the waker would run the runtime's code under the lock.
+        let mut woken = Vec::new();
+        for (&id, wake) in &mut self.waiting {
+            if let Wake::Task(waker, _) = wake {
+                woken.push(std::mem::replace(waker, Waker::noop().clone()));
+                self.group.leave(id);
+            }
+        }
+        woken
+    }
+
     /// Removes the wakers of the released members. Charges each released task its permits.
     fn release(&mut self, now: Ns) -> Effects {
         let mut woken = Vec::new();

@@ -414,6 +414,7 @@ impl Acquire {
             state.group.leave(id);
             self.controller.finish(state, now);
             drop(old);
+            check_clock(self.controller.timers())?;
             return Poll::Ready(Err(AcquireError::Closed));
         }
         if let Some(old) = state.waiting.get_mut(&id) {

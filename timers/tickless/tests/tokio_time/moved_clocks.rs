@@ -174,6 +174,27 @@ fn limiters_of_another_clock_refuse_the_caller() {
     real.1.try_acquire(&1, 1).unwrap();
 }
 
+/// Callers outside of the runtime wait for permits that never come.
+#[test]
+fn the_end_of_a_runtime_ends_the_waits_for_its_permits() {
+    let runtime = paused_runtime();
+    let limiter =
+        runtime.block_on(async { Timers::process().unwrap().limiter(1, HOUR).start().unwrap() });
+    limiter.try_acquire(1).unwrap();
+    let (ended, ends) = channel();
+    for _ in 0..3 {
+        let (limiter, ended) = (limiter.clone(), ended.clone());
+        std::thread::spawn(move || ended.send(limiter.blocking_acquire(1)));
+    }
+    while limiter.waiting() < 3 {
+        std::thread::yield_now();
+    }
+    drop(runtime);
+    for _ in 0..3 {
+        assert_eq!(ends.recv_timeout(ms(60_000)), Ok(Err(AcquireError::NoTimers)));
+    }
+}
+
 /// Nothing of the library has noticed the paused clock yet when the limiter is asked. Method: a
 /// process of its own, in which no other test has.
 #[test]
