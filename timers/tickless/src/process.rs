@@ -5,7 +5,7 @@ use crate::platform::per_process::PerProcess;
 use crate::platform::system_clock::system_now;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
-use tickless_core::time::{Instant, Ns};
+use tickless_core::time::Instant;
 
 static TIMERS: PerProcess<Timers> = PerProcess::new();
 
@@ -34,9 +34,4 @@ pub(crate) fn handle() -> Option<&'static Handle> {
 
 pub(crate) fn now() -> Instant {
     timers().map_or_else(|| system_now().into(), Timers::now)
-}
-
-/// Returns the default slack of a sleep: a thousandth of the duration, at most 50 ms.
-pub(crate) fn default_slack(after: Ns) -> Ns {
-    Ns(after.0 / 1_000).min(Ns::from_ms(50))
 }

@@ -15,7 +15,7 @@ pub(crate) mod rescue;
 use crate::hrtimer::HrTimer;
 use crate::platform::clock::{ClockKind, ClockSource, HostClock};
 use crate::platform::fork::ProcessLock;
-use crate::process::{self, default_slack};
+use crate::process;
 use crate::timer::shared;
 use crate::timers::Timers;
 use crate::virtual_time::VirtualTime;
@@ -195,15 +195,9 @@ impl Current {
     /// Returns the slack of a sleep of this duration; zero on a clock that the program moves.
     pub(crate) fn slack(&self, after: Ns) -> Ns {
         match self {
-            Current::Process => default_slack(after),
+            Current::Process => shared::default_slack(after),
             Current::Virtual(_) => Ns::ZERO,
-            Current::Runtime(runtime) if runtime.clock.is_known_virtual() => Ns::ZERO,
-            Current::Runtime(_) => {
-                // A sixteenth of the duration, at most tokio's resolution of 1 ms. From 1 s on, the
-                // default slack is larger: a thousandth of the duration.
-                let share = Ns(after.0 / 16).min(Ns::from_ms(1));
-                share.max(default_slack(after))
-            }
+            Current::Runtime(runtime) => runtime.timers.shared.default_slack(after),
         }
     }
 }

@@ -106,8 +106,8 @@ impl Sleep {
     }
 
     /// Lets the sleep be late by up to `slack`, to share a wakeup with other timers. The slack is
-    /// rounded down to a multiple of 1.024 µs, and is at most 73 minutes. It also applies after a
-    /// reset.
+    /// rounded down to a multiple of 1.024 µs, and is at most 36 minutes. It also applies after a
+    /// reset; the default slack is that of the time from the reset to the new deadline.
     pub fn slack(self, slack: Duration) -> Sleep {
         self.set_slack(slack);
         self

@@ -4,11 +4,11 @@ use super::clock_sleep::{ClockSleep, Until};
 use super::{CoarseSleep, DeadlineScope, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
 use crate::platform::time_base::TimeBase;
-use crate::process::{self, default_slack};
+use crate::process;
 use crate::time;
 use crate::timer::entry::Entry;
 use crate::timer::glue::Host;
-use crate::timer::shared::Handle;
+use crate::timer::shared::{Handle, default_slack};
 use crate::timers::Timers;
 #[cfg(feature = "tokio-time")]
 use crate::tokio_runtime::{self, Current, current, moved};
@@ -215,7 +215,7 @@ impl TimerSource {
 impl Timers {
     #[inline(always)]
     fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
-        let slack = |after| if self.shared.is_virtual() { Ns::ZERO } else { default_slack(after) };
+        let slack = |after| self.shared.default_slack(after);
         make((Some(&self.shared), self.now(), &slack))
     }
 }

@@ -29,6 +29,9 @@ use tickless_core::time::{Ns, Window};
 /// The unit of a timer's [`Lead`]: about 4 ms.
 const LEAD_NS: u64 = 1 << 22;
 
+/// The bit of a slack that the program has set. Others are the default of the time to sleep.
+const CHOSEN: u32 = 1 << 31;
+
 /// A timer that wakes the task that polls it. 96 bytes for a precise timer.
 #[repr(C)]
 pub(crate) struct Entry<L: Family<Host>> {
@@ -40,7 +43,7 @@ pub(crate) struct Entry<L: Family<Host>> {
     /// all steps that can panic. So even after a panic, the deadline of an entry that is marked as
     /// fired has passed.
     deadline: AtomicU64,
-    /// Units of 1.024 µs.
+    /// Units of 1.024 µs, and [`CHOSEN`].
     slack: Cell<u32>,
     /// Which of the task and the driver is allowed to access the waker.
     turns: Turns<AtomicU8>,
@@ -90,7 +93,7 @@ impl<L: Family<Host>> Entry<L> {
     /// is on their clock. If the program moves that clock, the deadline is `after` from now.
     #[inline]
     pub(crate) fn place(self: Pin<&mut Self>, timers: Option<&Handle>, after: Ns, slack: Ns) {
-        self.set_slack(slack);
+        self.slack.set(slack_units(slack));
         if let Some(timers) = timers.filter(|timers| !timers.bases.platform().clock.is_real()) {
             self.set_deadline(timers.now().after(after));
         }
@@ -109,7 +112,7 @@ impl<L: Family<Host>> Entry<L> {
 
     /// Sets by how much the timer is allowed to be late. Applies from the next arming on.
     pub(crate) fn set_slack(&self, slack: Ns) {
-        self.slack.set(slack_units(slack));
+        self.slack.set(slack_units(slack) | CHOSEN);
     }
 
     pub(crate) fn has_fired(&self) -> bool {
@@ -291,6 +294,10 @@ impl<L: Family<Host>> Entry<L> {
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
+        // A sleep of an hour that is reset to 10 ms must not be late by the slack of an hour.
+        if let Some(shared) = self.shared().filter(|_| self.slack.get() & CHOSEN == 0) {
+            self.slack.set(slack_units(shared.default_slack(deadline.since(now))));
+        }
         if let Some(timer) = self.timer().filter(|_| self.stage.get() == Stage::Armed) {
             let window = self.window(deadline);
             let start = || timer.start(window, now);
@@ -322,7 +329,7 @@ impl<L: Family<Host>> Entry<L> {
     }
 
     fn slack(&self) -> Ns {
-        Ns(u64::from(self.slack.get()) << 10)
+        Ns(u64::from(self.slack.get() & !CHOSEN) << 10)
     }
 
     fn window(&self, deadline: Ns) -> Window {
@@ -410,7 +417,7 @@ impl<L: Family<Host>> Drop for Entry<L> {
 }
 
 fn slack_units(slack: Ns) -> u32 {
-    u32::try_from(slack.0 >> 10).unwrap_or(u32::MAX)
+    (slack.0 >> 10).min(u64::from(CHOSEN - 1)) as u32
 }
 
 impl Byte for AtomicU8 {

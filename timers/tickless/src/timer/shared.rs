@@ -123,6 +123,11 @@ impl Keeper for Shared {
     }
 }
 
+/// Returns the default slack of a sleep: a thousandth of the duration, at most 50 ms.
+pub(crate) fn default_slack(after: Ns) -> Ns {
+    Ns(after.0 / 1_000).min(Ns::from_ms(50))
+}
+
 impl Shared {
     /// Returns whether this process is a forked child of the one that created the set: it has no
     /// driver threads, and has perhaps inherited held locks.
@@ -223,6 +228,20 @@ impl Shared {
     #[inline]
     pub(crate) fn is_virtual(&self) -> bool {
         self.is_virtual || self.virtual_runtime().is_some()
+    }
+
+    /// Returns the slack of a sleep of this duration; zero on a clock that the program moves.
+    pub(crate) fn default_slack(&self, after: Ns) -> Ns {
+        if self.is_virtual() {
+            return Ns::ZERO;
+        }
+        // In a tokio runtime a sixteenth of the duration, at most tokio's resolution of 1 ms. From
+        // 1 s on, the default slack is larger: a thousandth of the duration.
+        let share = match self.bases.platform().clock.runtime() {
+            Some(_) => Ns(after.0 / 16).min(Ns::from_ms(1)),
+            None => Ns::ZERO,
+        };
+        share.max(default_slack(after))
     }
 
     #[inline]
