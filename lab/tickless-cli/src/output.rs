@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use terminal_size::{Width, terminal_size_of};
+use tickless_lab::text::field;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Format {
@@ -128,6 +129,11 @@ pub fn seen(percent: f64) -> String {
         true => format!(" ({percent:.1} % of the CPUs' time seen: events are missing)"),
         false => String::new(),
     }
+}
+
+/// Returns the text of `notes.txt` that has this name.
+pub fn note(name: &str) -> &'static str {
+    field(include_str!("notes.txt"), name)
 }
 
 /// Writes `bullet` and a text in lines of at most [`width`] characters, as [`wrapped`] does.

@@ -1,7 +1,7 @@
 //! The command `tickless project`, which runs a recorded trace on simulated machines.
 
 use crate::command::{Command, Exit, Failure, complain};
-use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
+use crate::output::{Format, Results, bare, note, paragraph, print, write_csv, write_table};
 use crate::progress::Bar;
 use crate::values::{Numbers, one_of, policy};
 use std::io::{self, Write};
@@ -123,7 +123,7 @@ impl Results for Projected {
             [point.cpus.to_string(), point.policy.into()].into_iter().chain(shares)
         });
         write_table(bare(&header, 2).add_rows(rows), out)?;
-        paragraph(out, "", NOTES)?;
+        paragraph(out, "", note("project shares"))?;
         writeln!(out)?;
         for Projection { cpus, policy, device_writes, recorded_writes, .. } in points {
             if let Some(recorded) = recorded_writes {
@@ -136,7 +136,7 @@ impl Results for Projected {
             }
         }
         self.limits.iter().try_for_each(|limit| paragraph(out, "  - ", limit))?;
-        paragraph(out, "    ", ASSUMPTION)
+        paragraph(out, "    ", note("project assumption"))
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -153,10 +153,3 @@ impl Results for Projected {
         write_csv(header, self.points.iter().flat_map(of_point), out)
     }
 }
-
-const ASSUMPTION: &str = "assuming that the load grows with the CPUs: each repeats the timer \
-    operations of one of the trace's CPUs";
-
-const NOTES: &str = "\"timer code\" contains the others. \"locks\" is waiting for another CPU's \
-    use of a base, \"cancels\" for callbacks that run on another CPU: a trace does not tell which \
-    cancels wait, so all are taken to.";

@@ -3,7 +3,7 @@
 mod page;
 
 use crate::command::{Command, Exit, Failure};
-use crate::output::{Format, Results, bare, paragraph, print, seen, write_csv, write_table};
+use crate::output::{Format, Results, bare, note, paragraph, print, seen, write_csv, write_table};
 use crate::selection::ThreadArgs;
 use crate::traces;
 use crate::values::parse_with_unit;
@@ -217,7 +217,7 @@ impl Results for Prediction {
             table.add_row(select(cells(setting)));
         });
         write_table(&table, out)?;
-        paragraph(out, "", EXPLAINED)?;
+        paragraph(out, "", note("quota columns"))?;
         writeln!(out)?;
         self.least.iter().try_for_each(|least| paragraph(out, "", &verdict(self, least)))
     }
@@ -229,10 +229,3 @@ impl Results for Prediction {
         write_csv(header, &self.settings, out)
     }
 }
-
-const EXPLAINED: &str = "\"throttled\" is the share of the periods in which a CPU had no quota \
-    left. \"stood\" is how long CPUs with threads to run stood still: in total; in total if no \
-    other program had run, where that differs (\"alone\": beside work that varies, the total is \
-    mostly in between if \"alone\" is larger); and each time. \"delay\" is how much later a piece \
-    of work was done than without a limit. Clients that wait for answers send less under a limit, \
-    so that figures near the mean use are too high.";

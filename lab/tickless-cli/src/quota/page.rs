@@ -1,6 +1,7 @@
 //! Writes a prediction as an HTML page, with the styles of `tickless report`.
 
-use super::{EXPLAINED, HEADER, cells, summary, verdict};
+use super::{HEADER, cells, summary, verdict};
+use crate::output::note;
 use maud::{Markup, html};
 use tickless_lab::report::sheet;
 use tickless_lab::studies::World;
@@ -32,16 +33,11 @@ pub(super) fn page(prediction: &Prediction) -> String {
             section {
                 h2 { "All settings" }
                 (sheet::table(Some("cells"), None, &HEADER, &rows))
-                p { (EXPLAINED) }
+                p { (note("quota columns")) }
             }
             section {
                 h2 { "What this cannot know" }
-                p {
-                    "The demand is that of the recording. A load that sends less while it is slow, \
-                     that spins while it waits, or that starts more threads when work piles up, \
-                     reacts to a limit; the prediction does not. Other programs take the same \
-                     share of the CPUs at all times."
-                }
+                p { (note("quota unknown")) }
             }
         }
     };

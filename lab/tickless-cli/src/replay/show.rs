@@ -1,6 +1,6 @@
 //! Prints the results of a replay as tables, JSON or CSV.
 
-use crate::output::{Results, bare, paragraph, seen, write_csv, write_table};
+use crate::output::{Results, bare, note, paragraph, seen, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::replay::{
@@ -33,14 +33,14 @@ impl Results for Summary {
         lateness(self, out)?;
         ticks(self, out)?;
         upgrade(self, out)?;
-        paragraph(out, "", RECORDED)?;
+        paragraph(out, "", note("replay recorded"))?;
         if self.policies.iter().any(|result| Some(result.policy) != of_kernel(self)) {
-            paragraph(out, "", OWN_EVENTS)?;
+            paragraph(out, "", note("replay wakeups"))?;
         }
         writeln!(out)?;
         match &self.agreement {
             Some(agreement) => agreement_lines(agreement, out)?,
-            None => paragraph(out, "", NO_AGREEMENT)?,
+            None => paragraph(out, "", note("replay agreement"))?,
         }
         self.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))
     }
@@ -70,26 +70,6 @@ impl Results for Summary {
 /// The highest number of groups of periodic timers that the tables show. JSON has all.
 const OVERLAPS_SHOWN: usize = 3;
 
-const NOT_TO_FIRE: &str = "\"re-armed\" is the part of \"armed\" that found the timer pending; \
-    \"not to fire\" is the share that was cancelled or re-armed before it fired.";
-
-const RECORDED: &str = "\"recorded\" is what the trace itself says the kernel did. Spurious \
-    wakeups found nothing to do.";
-
-const OWN_EVENTS: &str = "Wakeups that the kernel did not have are delivered exactly when due, so \
-    lateness is that of the recorded interrupts.";
-
-const UPGRADE: &str = "The slice timer ends time slices; 7.2 has it on by default, earlier \
-    kernels off. The recorded order of the tasks stays as it is: where the timer would have \
-    preempted one, that another then runs is not followed, so how long the load takes cannot be \
-    known. Off there: echo NO_HRTICK > /sys/kernel/debug/sched/features";
-
-const OTHER_TICKS: &str = "\"stopped\": idle CPUs stop their tick. \"while idle\" is the part of \
-    the wakeups that found their CPU idle. What programs did is as recorded.";
-
-const NO_AGREEMENT: &str = "Agreement: unknown, since the trace has no device writes \
-    (timer:hrtimer_rearm since Linux 7.1, before that msr:write_msr of register 6e0).";
-
 fn of_kernel(summary: &Summary) -> Option<&'static str> {
     summary.agreement.as_ref().map(|agreement| agreement.policy)
 }
@@ -111,7 +91,7 @@ fn operations(operations: &OperationCounts, out: &mut dyn Write) -> io::Result<(
         ]);
     }
     write_table(&table, out)?;
-    paragraph(out, "", NOT_TO_FIRE)
+    paragraph(out, "", note("replay operations"))
 }
 
 fn top_functions(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
@@ -205,7 +185,7 @@ fn ticks(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     write_table(&table, out)?;
-    paragraph(out, "", OTHER_TICKS)
+    paragraph(out, "", note("replay ticks"))
 }
 
 fn upgrade(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
@@ -223,7 +203,7 @@ fn upgrade(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     write_table(&table, out)?;
-    paragraph(out, "", UPGRADE)
+    paragraph(out, "", note("replay upgrade"))
 }
 
 fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()> {
