@@ -269,7 +269,7 @@ if has python3; then
   cat >"$folder/outside.py" <<'PY'
 # What a program in virtual time awaits from outside of its tree: an alarm that is an hour away must
 # not ring meanwhile. The first process is outside; the second one, inside, takes each step.
-import fcntl, os, pty, select, signal, socket, struct, subprocess, sys, time
+import fcntl, mmap, os, pty, select, signal, socket, struct, subprocess, sys, time
 
 folder = sys.argv[2]
 at = lambda name: os.path.join(folder, name)
@@ -296,10 +296,16 @@ def ask_by_nested_epoll():
 
 def output():
     os.set_blocking(1, False)
-    left = 300_000
+    left = 5_000_000
     while left > 0:
         select.select([], [1], [])
         left -= os.write(1, b"x" * min(left, 4096))
+
+
+def send():
+    with socket.socket(socket.AF_UNIX) as to:
+        to.connect(at("socket"))
+        to.sendall(b"x" * 5_000_000)
 
 
 def inside(port, terminal):
@@ -314,6 +320,7 @@ def inside(port, terminal):
         "fcntl": lambda: fcntl.lockf(open(at("b"), "r+"), fcntl.LOCK_EX),
         "a lock of an open file": lambda: fcntl.fcntl(open(at("c"), "r+"), OFD_SETLKW, lock),
         "a lease": lambda: open(at("d")),
+        "a slow reader of a socket": send,
         "a terminal": lambda: os.read(os.open(terminal, os.O_RDWR | os.O_NOCTTY), 1),
         "an epoll in another one": ask_by_nested_epoll,
         "output": lambda: os.write(1, b"x" * 300_000),
@@ -324,6 +331,18 @@ def inside(port, terminal):
         signal.alarm(3600)
         step()
         signal.alarm(0)
+
+
+def slow_length(fd):
+    """Reads to the end into pages that the kernel has yet to find. It says early in a read that
+    there is room again, and wakes the writer only at the end."""
+    length = 0
+    while True:
+        with mmap.mmap(-1, 1 << 20) as pages:
+            count = os.readv(fd, [pages])
+        if count == 0:
+            return length
+        length += count
 
 
 def outside():
@@ -358,13 +377,16 @@ def outside():
     for file in files:
         wait()
         file.close()
+    client = unix.accept()[0]
+    wait()
+    slow_length(client.fileno())
     wait()
     os.write(master, b"y\n")
     wait()
     program.stdin.write(b"y")
     program.stdin.flush()
     wait()
-    assert len(program.stdout.read()) == 600_000
+    assert slow_length(program.stdout.fileno()) == 5_300_000
     print("all waited" if program.wait() == 0 else "failed")
 
 
@@ -386,10 +408,22 @@ import os, select, subprocess, sys
 if sys.argv[1] == "inside":
     print(os.getpid(), flush=True)
     cpus, poll = os.sched_getaffinity(0), select.poll()
-    for _ in range(200):
+    for turn in range(200):
         for _ in range(200):
             poll.poll(1000)
+            if turn % 2:
+                os.getppid()
+        child = os.fork()
+        if child == 0 and turn % 20 == 0:
+            os.execvp("sh", ["sh", "-c", "test $(nproc) = %d" % len(cpus)])
+        elif child == 0:
+            os._exit(os.sched_getaffinity(0) != cpus)
+        assert os.waitpid(child, 0)[1] == 0
         assert os.sched_getaffinity(0) == cpus
+        os.sched_setaffinity(0, {max(cpus)})
+        poll.poll(1000)
+        assert os.sched_getaffinity(0) == {max(cpus)}
+        os.sched_setaffinity(0, cpus)
     sys.exit()
 command = [sys.argv[1], "warp", "-q", "--", sys.executable, __file__, "inside"]
 program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

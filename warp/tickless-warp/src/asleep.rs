@@ -34,8 +34,8 @@ pub(crate) enum Census {
     Awake(pid_t),
     /// This thread sleeps in this system call, and something that the tracer does not see ends it.
     Awaits(pid_t, c_long),
-    /// This thread waits for what comes from outside of the tree, which the text names.
-    AwaitsOutside(pid_t, &'static str),
+    /// This thread waits for what is outside of the tree, which the text names if users are told.
+    AwaitsOutside(pid_t, Option<&'static str>),
 }
 
 /// How a census reads what a thread does.
@@ -51,7 +51,7 @@ pub(crate) trait Look {
     fn call(&self, thread: &mut Thread) -> InCall;
     /// Returns what holds the clock if no thread of the tree, or signal, ends the sleep of a thread
     /// in a call.
-    fn awaited(&self, thread: &Thread, call: &Call, tree: &Processes) -> Option<Census>;
+    fn awaited(&self, thread: &mut Thread, call: &Call, tree: &Processes) -> Option<Census>;
 }
 
 /// The processes of a tree, by their numbers.

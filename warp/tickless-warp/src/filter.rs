@@ -97,6 +97,9 @@ const CALLS: &[Call] = &[
     // From these calls on, the kernel sends signals by itself.
     (libc::SYS_fcntl, "fcntl", Trap::OneOf(1, &SIGNALLING)),
     (libc::SYS_mq_notify, "mq_notify", Trap::Always),
+    // The tracer keeps a thread on its own CPU for a while, and the program must not see that.
+    (libc::SYS_sched_getaffinity, "sched_getaffinity", Trap::Always),
+    (libc::SYS_sched_setaffinity, "sched_setaffinity", Trap::Always),
     // A child without a tracer would run unseen.
     (libc::SYS_clone, "clone", Trap::Refused(0, libc::CLONE_UNTRACED as u32)),
     // Other filters have a say about the calls that the tracer answers.

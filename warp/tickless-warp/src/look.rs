@@ -11,22 +11,23 @@ use crate::sys::thread_events::ThreadEvents;
 use crate::thread::InCall;
 use crate::timeout::is_futex_wait;
 use crate::tree::Thread;
-use libc::{c_long, pid_t};
+use libc::{c_long, c_short, pid_t};
 use rustix::fs::Statx;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 
-/// What data come from that no thread of the tree sends, with what a message calls it.
-pub(crate) type Inputs = HashMap<FileId, &'static str>;
+/// Files whose other end is not in the tree, each with the event of poll(2) that comes from there,
+/// and what a message calls that end, if a wait for it is worth one.
+pub(crate) type Outer = HashMap<(FileId, c_short), Awaited>;
+type Awaited = Option<&'static str>;
 
 /// The kernel of this machine.
 pub(crate) struct Kernel<'a> {
     /// The eBPF program that follows wakeups, where it is loaded.
     pub(crate) events: Option<&'a ThreadEvents>,
     /// `None` if waits for what comes from outside do not hold the clock.
-    pub(crate) inputs: Option<&'a Inputs>,
+    pub(crate) outer: Option<&'a Outer>,
 }
 
 impl Look for Kernel<'_> {
@@ -69,12 +70,12 @@ impl Look for Kernel<'_> {
         in_call(thread)
     }
 
-    fn awaited(&self, thread: &Thread, call: &Call, tree: &Processes) -> Option<Census> {
+    fn awaited(&self, thread: &mut Thread, call: &Call, tree: &Processes) -> Option<Census> {
         let process = thread.process;
-        // Without inputs, only a read of a terminal is one.
-        let looks = |inputs: &&Inputs| !inputs.is_empty() || READS.contains(&call.0);
-        if let Some(inputs) = self.inputs.filter(looks)
-            && let Some(what) = awaits_input(inputs, thread.tid, call)
+        // Without any, only a read of a terminal waits for what is outside.
+        let looks = |outer: &&Outer| !outer.is_empty() || READS.contains(&call.0);
+        if let Some(outer) = self.outer.filter(looks)
+            && let Some(what) = awaits_outer(outer, thread, call)
         {
             return Some(Census::AwaitsOutside(thread.tid, what));
         }
@@ -100,7 +101,7 @@ impl Look for Kernel<'_> {
 /// passed, while no other thread runs: in a sleep, for a futex with the expected value, or for a
 /// few descriptors that are not ready. Not with a mask of signals: the call lets signals through
 /// that have perhaps come long ago. Clears the events that poll(2) has found earlier.
-pub(crate) fn only_time_ends(inputs: Option<&Inputs>, thread: &mut Thread, call: &Call) -> bool {
+pub(crate) fn only_time_ends(outer: Option<&Outer>, thread: &mut Thread, call: &Call) -> bool {
     /// Each descriptor takes a copy. A set of this many is one word of select(2).
     const COPIES_MAX: usize = 4;
     const COUNT_MAX: u64 = 64;
@@ -125,15 +126,15 @@ pub(crate) fn only_time_ends(inputs: Option<&Inputs>, thread: &mut Thread, call:
         libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => (1, fifth),
         _ => return false,
     };
-    let inputs = inputs.filter(|inputs| !inputs.is_empty());
+    let outer = outer.filter(|outer| !outer.is_empty());
     let polls = polls(thread.tid, call).filter(|_| count <= COUNT_MAX && mask == 0);
     let Some(polls) = polls.filter(|polls| polls.len() <= COPIES_MAX) else { return false };
     let is_quiet = |poll: &libc::pollfd| {
         let Some(file) = descriptors::status_of(thread.tid, poll.fd as u64) else {
             return poll.fd < 0;
         };
-        let input = inputs.and_then(|inputs| input(inputs, thread.tid, number, poll, &file));
-        input.is_none()
+        let awaited = outer.and_then(|outer| outer_of(outer, thread, number, poll, &file));
+        awaited.is_none()
             && descriptors::is_event(&file)
             && descriptors::is_quiet(thread.tid, &mut thread.files.descriptors, poll)
     };
@@ -151,8 +152,8 @@ pub(crate) const EPOLLS: [c_long; 3] =
     [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
 const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_recvfrom, libc::SYS_recvmsg];
 
-/// Returns the descriptors for which a thread waits in read(2), poll(2), select(2), epoll_wait(2)
-/// or a call like these. `None` if it is another call, or its memory cannot be read.
+/// Returns the descriptors for which a thread waits in read(2), write(2), poll(2), select(2),
+/// epoll_wait(2) or a call like these. `None` if it is another call, or its memory cannot be read.
 fn polls(tid: pid_t, &(number, _, args): &Call) -> Option<Vec<libc::pollfd>> {
     /// The maximum number of descriptors of one call that are looked at.
     const COUNT_MAX: u64 = 1_024;
@@ -179,6 +180,18 @@ fn polls(tid: pid_t, &(number, _, args): &Call) -> Option<Vec<libc::pollfd>> {
             }
             Some(polls)
         }
+        libc::SYS_write
+        | libc::SYS_writev
+        | libc::SYS_pwritev2
+        | libc::SYS_vmsplice
+        | libc::SYS_sendto
+        | libc::SYS_sendmsg
+        | libc::SYS_sendmmsg
+        | libc::SYS_sendfile => Some(vec![poll(first as i32, libc::POLLOUT, 0)]),
+        libc::SYS_tee | libc::SYS_splice => {
+            let to = if number == libc::SYS_tee { second } else { third };
+            Some(vec![poll(first as i32, libc::POLLIN, 0), poll(to as i32, libc::POLLOUT, 0)])
+        }
         _ => {
             let is_one = [&READS[..], &EPOLLS].concat().contains(&number);
             is_one.then(|| vec![poll(first as i32, libc::POLLIN, 0)])
@@ -186,42 +199,68 @@ fn polls(tid: pid_t, &(number, _, args): &Call) -> Option<Vec<libc::pollfd>> {
     }
 }
 
-/// Returns for which input a thread waits in a call.
-pub(crate) fn awaits_input(inputs: &Inputs, tid: pid_t, call: &Call) -> Option<&'static str> {
-    polls(tid, call)?.iter().find_map(|poll| {
-        let file = descriptors::status_of(tid, poll.fd as u64)?;
-        input(inputs, tid, call.0, poll, &file)
+/// Returns for what outside of the tree a thread waits in a call.
+pub(crate) fn awaits_outer(outer: &Outer, thread: &mut Thread, call: &Call) -> Option<Awaited> {
+    let is_event_of = |event: c_short| outer.keys().any(|(_, of)| of & event != 0);
+    let looks = |poll: &&libc::pollfd| {
+        is_event_of(poll.events) || READS.contains(&call.0) || EPOLLS.contains(&call.0)
+    };
+    polls(thread.tid, call)?.iter().filter(looks).find_map(|poll| {
+        let file = descriptors::status_of(thread.tid, poll.fd as u64)?;
+        outer_of(outer, thread, call.0, poll, &file)
     })
 }
 
-/// Returns which input a file is for which a thread waits, or which input is in it.
-fn input(
-    inputs: &Inputs,
-    tid: pid_t,
+/// Returns what is outside of the tree and causes the event of a file, or of one in it, for which a
+/// thread waits.
+fn outer_of(
+    outer: &Outer,
+    thread: &mut Thread,
     number: c_long,
     poll: &libc::pollfd,
     file: &Statx,
-) -> Option<&'static str> {
+) -> Option<Awaited> {
     let own = descriptors::id(file);
-    let terminal = || descriptors::is_terminal(file).then_some("a terminal");
-    match number {
-        _ if poll.events & libc::POLLIN == 0 => None,
-        _ if EPOLLS.contains(&number) => in_epoll(inputs, tid, poll.fd as u64, own, EPOLL_DEPTH),
-        _ => inputs.get(&own).copied().or_else(terminal),
+    let reads = poll.events & libc::POLLIN != 0;
+    let terminal = || (reads && descriptors::is_terminal(file)).then_some(Some("a terminal"));
+    if EPOLLS.contains(&number) {
+        return in_epoll(outer, thread, poll.fd as u64, own, EPOLL_DEPTH);
     }
+    by_event(outer, own, poll.events).or_else(terminal)
+}
+
+/// Returns what is outside of the tree and causes one of these events of a file.
+fn by_event(outer: &Outer, file: FileId, events: c_short) -> Option<Awaited> {
+    let of = |event| outer.get(&(file, event)).filter(|_| events & event != 0).copied();
+    of(libc::POLLIN).or_else(|| of(libc::POLLOUT))
 }
 
 /// How deep instances of epoll(7) are in one another at most.
 const EPOLL_DEPTH: u32 = 5;
 
-/// Returns which input is in an instance of epoll(7), which all have the number `own`, or in one
-/// that is in it.
-fn in_epoll(inputs: &Inputs, tid: pid_t, fd: u64, own: FileId, depth: u32) -> Option<&'static str> {
+/// Returns what is outside of the tree and causes an event of an instance of epoll(7), which all
+/// have the number `own`, or of one that is in it.
+fn in_epoll(
+    outer: &Outer,
+    thread: &mut Thread,
+    fd: u64,
+    own: FileId,
+    depth: u32,
+) -> Option<Awaited> {
+    const BYTES_MAX: usize = 1 << 24;
     let depth = depth.checked_sub(1)?;
-    // Two reads, not six: `fs::read_to_string` asks for the length, and begins with a few bytes.
-    let mut info = String::with_capacity(4096);
-    let file = File::open(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
-    file.take(1 << 24).read_to_string(&mut info).ok()?;
+    let path = format_args!("/proc/{}/fdinfo/{fd}", thread.tid);
+    let mut info = vec![0; 2048];
+    let file = thread.files.infos.entry(fd).or_default();
+    // What fills the buffer is perhaps longer.
+    let length = loop {
+        let length = read(file, path, &mut info)?;
+        if length < info.len() || length >= BYTES_MAX {
+            break length;
+        }
+        info.resize(8 * length, 0);
+    };
+    let info = std::str::from_utf8(&info[..length]).ok()?;
     info.lines().filter_map(|line| line.strip_prefix("tfd:")).find_map(|line| {
         let (fd, _) = line.trim_start().split_once(' ')?;
         let field = |name| {
@@ -231,9 +270,14 @@ fn in_epoll(inputs: &Inputs, tid: pid_t, fd: u64, own: FileId, depth: u32) -> Op
         let device = field("sdev:")?;
         // The kernel's number of a device has 20 bits for its minor number.
         let id = ((device >> 20) as u32, (device & 0xf_ffff) as u32, field("ino:")?);
-        let reads = field("events:")? & libc::EPOLLIN as u64 != 0;
-        let nested = || (id == own).then(|| in_epoll(inputs, tid, fd.parse().ok()?, own, depth));
-        inputs.get(&id).copied().filter(|_| reads).or_else(|| nested().flatten())
+        let mut events = field("events:")? as u32;
+        // Programs ask for it once and for ever, and then sleep although they could write.
+        if events & libc::EPOLLET as u32 != 0 {
+            events &= !(libc::EPOLLOUT as u32);
+        }
+        let mut nested =
+            || (id == own).then(|| in_epoll(outer, thread, fd.parse().ok()?, own, depth));
+        by_event(outer, id, events as c_short).or_else(|| nested().flatten())
     })
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Files {
     pub(crate) call: Option<File>,
     /// The thread itself, whose descriptors can be copied.
     pub(crate) descriptors: Option<OwnedFd>,
+    /// `fdinfo` of instances of epoll(7), and of what is in them.
+    pub(crate) infos: HashMap<u64, Option<File>>,
 }
 
 pub(crate) struct Thread {

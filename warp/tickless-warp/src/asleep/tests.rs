@@ -368,7 +368,7 @@ impl Look for Kernel {
         InCall::Waits((number, 0, [0; 6]))
     }
 
-    fn awaited(&self, of: &Thread, call: &Call, _: &Processes) -> Option<Census> {
+    fn awaited(&self, of: &mut Thread, call: &Call, _: &Processes) -> Option<Census> {
         (ended_by(call) != EndedBy::Tree).then_some(Census::Awaits(of.tid, call.0))
     }
 }

@@ -26,10 +26,6 @@ impl Engine<'_> {
             self.last = tid;
         }
         self.has_resumed = matches!(then, Then::Resume(_) | Then::ResumeToNextCall);
-        let goes_on = matches!(then, Then::Nothing | Then::Return(Before::Skipped(_), _));
-        if !goes_on && self.turns.as_ref().is_some_and(|turns| turns.tid == tid) {
-            self.end_turns();
-        }
         match then {
             Then::Nothing => {}
             Then::Resume(signal) => ptrace::resume(tid, signal),

@@ -4,7 +4,7 @@
 
 use super::state::Engine;
 use super::ways::Connection;
-use crate::look::{EPOLLS, awaits_input};
+use crate::look::{EPOLLS, awaits_outer};
 use crate::options::{Note, Outside};
 use crate::sys::descriptors;
 use crate::sys::memory;
@@ -66,19 +66,20 @@ impl Engine<'_> {
         }
         self.ways.beyond.retain(is_open);
         let by_network = self.ways.beyond.iter().next().map(|(process, ..)| *process);
-        let holder = by_network.map(|process| (process, "a connection to another machine"));
+        let holder = by_network.map(|process| (process, Some("a connection to another machine")));
         let holder = holder.or_else(|| {
             let mut processes = self.tree.processes.keys().filter(|_| self.has_terminals);
             let process = processes.find(|process| descriptors::has_terminal(**process))?;
             // A thread of the kernel passes on what is written, and the tracer does not see it.
-            Some((*process, "data of a pseudo-terminal"))
+            Some((*process, Some("data of a pseudo-terminal")))
         });
         let holder = holder.or_else(|| {
-            // Another thread has perhaps added an input to what one waits for that sleeps on.
-            let mut threads = self.tree.threads.values().filter(|_| !self.ways.inputs.is_empty());
+            // Another thread has perhaps added a file to what one waits for that sleeps on.
+            let has_inputs = self.ways.outer.keys().any(|(_, event)| *event == libc::POLLIN);
+            let mut threads = self.tree.threads.values_mut().filter(|_| has_inputs);
             threads.find_map(|thread| match (thread.state, thread.call_asleep) {
                 (State::Free(_), InCall::Waits(call)) if EPOLLS.contains(&call.0) => {
-                    Some((thread.tid, awaits_input(&self.ways.inputs, thread.tid, &call)?))
+                    Some((thread.tid, awaits_outer(&self.ways.outer, thread, &call)?))
                 }
                 _ => None,
             })
@@ -87,13 +88,16 @@ impl Engine<'_> {
             self.note_outside(tid, what);
             return true;
         }
-        let before = self.ways.inputs.len();
+        let before = self.ways.outer.len();
         for (connection, port) in std::mem::take(&mut self.ways.new) {
             if is_open(&connection) && self.leads_out(connection, port) {
-                self.ways.inputs.insert(connection.2, "a program outside of the tree");
+                for event in [libc::POLLIN, libc::POLLOUT] {
+                    let key = (connection.2, event);
+                    self.ways.outer.insert(key, Some("a program outside of the tree"));
+                }
             }
         }
-        let has_new = self.ways.inputs.len() > before;
+        let has_new = self.ways.outer.len() > before;
         if has_new {
             // Threads that wait for these do not count as asleep.
             self.tree.threads.values_mut().for_each(|thread| thread.activity_asleep = None);
@@ -101,8 +105,10 @@ impl Engine<'_> {
         has_new
     }
 
-    pub(crate) fn note_outside(&mut self, tid: pid_t, what: &'static str) {
-        self.note_once(Note::Outside(self.tree.name_of(tid), what));
+    pub(crate) fn note_outside(&mut self, tid: pid_t, what: Option<&'static str>) {
+        if let Some(what) = what {
+            self.note_once(Note::Outside(self.tree.name_of(tid), what));
+        }
     }
 
     /// Returns whether the other end of a socket belongs to no process of the tree.

@@ -289,9 +289,9 @@ impl Engine<'_> {
             return false;
         }
         // Read only now what the other threads can change.
-        let inputs = (self.options.outside == Outside::Wait).then_some(&self.ways.inputs);
+        let outer = (self.options.outside == Outside::Wait).then_some(&self.ways.outer);
         let thread = self.tree.threads.get_mut(&tid);
-        if !thread.is_some_and(|thread| only_time_ends(inputs, thread, call)) {
+        if !thread.is_some_and(|thread| only_time_ends(outer, thread, call)) {
             self.tries_in = PAUSE;
             return false;
         }
@@ -299,27 +299,29 @@ impl Engine<'_> {
         true
     }
 
-    /// Resumes a thread whose wait the clock has jumped over: until its next call, which is perhaps
-    /// such a wait as well, but not if others have lately been awake, or it has made other calls.
-    /// The kernel asks no filter of seccomp about that call, so only if there are no others.
+    /// Resumes a thread whose wait the clock has jumped over, on the tracer's CPU if no others have
+    /// lately been awake: until its next call, which is perhaps such a wait as well, but not if it
+    /// has made other calls. The kernel asks no filter of seccomp about that call, so only if there
+    /// are no others.
     pub(crate) fn resume_to_next_call(&mut self, tid: pid_t) {
-        if self.tries_in > 0 || self.stops_in > 0 || self.has_filters {
-            self.tries_in = self.tries_in.saturating_sub(1);
-            self.stops_in = self.stops_in.saturating_sub(1);
+        let is_alone = self.tries_in == 0;
+        if !is_alone || self.turns.as_ref().is_some_and(|turns| turns.tid != tid) {
             self.end_turns();
-            ptrace::resume(tid, 0);
-        } else {
-            if self.turns.as_ref().is_none_or(|turns| turns.tid != tid) {
-                self.end_turns();
-                self.turns = Turns::of(tid);
-            }
-            self.turns.iter_mut().for_each(Turns::follow);
-            ptrace::resume_to_next_call(tid);
         }
+        if is_alone {
+            self.turns = self.turns.take().or_else(|| Turns::of(tid));
+            self.turns.iter_mut().for_each(Turns::follow);
+        }
+        if is_alone && self.stops_in == 0 && !self.has_filters {
+            return ptrace::resume_to_next_call(tid);
+        }
+        self.tries_in = self.tries_in.saturating_sub(1);
+        self.stops_in = self.stops_in.saturating_sub(1);
+        ptrace::resume(tid, 0);
     }
 
     pub(crate) fn end_turns(&mut self) {
-        self.turns.take().into_iter().for_each(Turns::end);
+        self.turns.take().iter().for_each(|turns| turns.release(turns.tid));
     }
 
     /// Decides whether all threads but one, which has stopped, wait.
@@ -339,12 +341,12 @@ impl Engine<'_> {
 
     /// Decides whether every thread waits, and remembers one that does not.
     fn census(&mut self) -> Census {
-        let inputs = (self.options.outside == Outside::Wait).then_some(&self.ways.inputs);
+        let outer = (self.options.outside == Outside::Wait).then_some(&self.ways.outer);
         // Before all else: a reader outside that goes on later wakes a thread, which then shows.
-        if inputs.is_some() && self.is_output_full() {
+        if outer.is_some() && self.is_output_full() {
             return Census::Awaits(self.last, libc::SYS_write);
         }
-        let look = Kernel { events: self.thread_events.as_ref(), inputs };
+        let look = Kernel { events: self.thread_events.as_ref(), outer };
         let found = census(&mut self.tree, &look, self.last);
         match found {
             Census::Asleep => {}

@@ -60,8 +60,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) tries_in: u32,
     /// For how many such waits not to stop the thread at its next call.
     pub(crate) stops_in: u32,
-    /// The thread that takes turns with the tracer. It makes no call meanwhile, which could show it
-    /// on which CPUs it may run.
+    /// The thread that takes turns with the tracer.
     pub(crate) turns: Option<Turns>,
     pub(crate) timers: HashMap<TimerId, Timer>,
     /// The timer that a process's descriptor was when the process last made a call on it.

@@ -23,6 +23,7 @@ impl Engine<'_> {
             Event::NewThread | Event::NewBorrower => {
                 if let Some(new) = ptrace::message(tid) {
                     self.tree.announce(new);
+                    self.turns.iter().for_each(|turns| turns.release(new));
                 }
                 let lends = event == Event::NewBorrower;
                 self.on(tid, if lends { Change::Lends } else { Change::GoesOn });
@@ -44,7 +45,6 @@ impl Engine<'_> {
         // Its parent gets a signal.
         self.tree.signals = Signals::UnderWay;
         self.deadlines.cancel(Due::Wait(tid));
-        self.turns.take_if(|turns| turns.tid == tid);
         if self.tree.remove(tid).is_some_and(|thread| thread.process == tid) {
             self.forget_timers(tid, None);
         }
@@ -90,6 +90,7 @@ impl Engine<'_> {
             | libc::SYS_mq_notify
             | libc::SYS_timer_create
             | libc::SYS_setitimer => self.tree.signals_of_kernel = Signals::UnderWay,
+            libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity => self.end_turns(),
             libc::SYS_seccomp | libc::SYS_prctl => self.has_filters = true,
             libc::SYS_ptrace => self.note_once(Note::Tracer(self.tree.name_of(tid))),
             libc::SYS_io_setup => {
@@ -136,7 +137,6 @@ impl Engine<'_> {
         self.tree.processes.remove(&tid);
         self.tree.add(tid);
         self.has_begun = true;
-        self.turns.take_if(|turns| turns.tid == tid);
         if self.prepare(tid) {
             self.on(tid, Change::GoesOn);
         }

@@ -1,6 +1,6 @@
 //! What leads out of the tree: what the program inherits, and its connections.
 
-use crate::look::Inputs;
+use crate::look::Outer;
 use crate::sys::descriptors::{self, FileId};
 use libc::pid_t;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ pub(crate) type Connection = (pid_t, u64, FileId);
 /// What leads out of the tree.
 #[derive(Default)]
 pub(crate) struct Ways {
-    pub(crate) inputs: Inputs,
+    pub(crate) outer: Outer,
     /// This process's descriptors that the program has inherited as its output.
     pub(crate) outputs: Vec<libc::c_int>,
     /// Connections of this machine of which it is not known whether they lead out, each with the
@@ -31,8 +31,9 @@ impl Ways {
         let (inputs, outputs) = descriptors::leading_out();
         let name = |fd| if fd == 0 { "its standard input" } else { "a file that it inherited" };
         let own = |fd| descriptors::status_of(std::process::id() as pid_t, fd as u64);
-        let with_id = |fd| Some((descriptors::id(&own(fd)?), name(fd)));
-        let inputs = inputs.into_iter().rev().filter_map(with_id).collect();
-        Ways { inputs, outputs, ..Ways::default() }
+        let of = |fd, event, name| Some(((descriptors::id(&own(fd)?), event), name));
+        let reads = inputs.iter().rev().filter_map(|fd| of(*fd, libc::POLLIN, Some(name(*fd))));
+        let writes = outputs.iter().filter_map(|fd| of(*fd, libc::POLLOUT, None));
+        Ways { outer: reads.chain(writes).collect(), outputs, ..Ways::default() }
     }
 }

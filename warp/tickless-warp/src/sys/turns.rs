@@ -30,10 +30,10 @@ impl Turns {
         }
     }
 
-    /// Lets the thread use all its CPUs again.
-    pub(crate) fn end(self) {
+    /// Lets the thread use all its CPUs again, or a child that it has just made.
+    pub(crate) fn release(&self, tid: pid_t) {
         if self.cpu.is_some() {
-            let _ = sched_setaffinity(Pid::from_raw(self.tid), &self.before);
+            let _ = sched_setaffinity(Pid::from_raw(tid), &self.before);
         }
     }
 }
