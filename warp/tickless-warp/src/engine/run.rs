@@ -43,7 +43,7 @@ const LAST_LOOK: Duration = Duration::from_millis(10);
 /// After this many events without a jump, the program counts as busy, and is checked less often.
 const BUSY: u32 = 16;
 /// How many times the tracer checks the threads without a pause, before it sleeps.
-const SPINS: u32 = 5;
+const SPINS: u32 = 10;
 
 /// Runs a program in virtual time, and returns when it has ended.
 ///
