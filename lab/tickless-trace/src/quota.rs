@@ -186,6 +186,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let leave = demand.leave(trace.cpus, recorded.throttled).unwrap_or(Leave::ALL);
     let tick = trace.tick_or_default();
     let stops_late = trace.header.version() >= Some(STOPS_LATE_SINCE);
+    let charges_at_once = demand.turns[1] > demand.turns[0];
     let plan = Plan::of(&demand);
     let counted = counted(trace, &demand, &request.without)?;
     let pieces: usize = counted.iter().map(|&thread| demand.threads[thread].len()).sum();
@@ -199,7 +200,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
         let world = |leave| {
-            let place = Place { cpus, tick, leave, stops_late };
+            let place = Place { cpus, tick, leave, stops_late, charges_at_once };
             let free = plan.run(place, None).map_err(|why| refused(0, 0, &why))?;
             Ok(World {
                 plan: &plan,

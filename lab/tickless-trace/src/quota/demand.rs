@@ -3,7 +3,7 @@
 use super::QuotaError;
 use crate::cgroup::Recorded;
 use crate::late::Selection;
-use crate::read::{Context, Event, EventKind, TimerAddr, Trace};
+use crate::read::{Context, Event, EventKind, TICK_FUNCTIONS, TimerAddr, Trace};
 use rustc_hash::FxHashMap;
 use tickless_core::time::{CpuId, Ns};
 
@@ -34,6 +34,9 @@ pub(super) struct Demand {
     runs: Vec<(Ns, Ns)>,
     idle: Vec<(Ns, Ns)>,
     waits: Vec<Wait>,
+    /// How many turns of the threads ended with a tick, and how many between ticks: there, the
+    /// kernel charges threads too that read their own CPU time again and again.
+    pub(super) turns: [u64; 2],
     /// For each timer that refills a quota, when it did.
     refills: FxHashMap<TimerAddr, Refills>,
 }
@@ -92,8 +95,8 @@ impl Leave {
 enum ThreadState {
     /// The thread has not run in the trace.
     New,
-    /// The thread is off the CPU: it sleeps, or it was preempted.
-    Off(Ns),
+    /// The thread is off the CPU: it sleeps, or if it is known that it can run, it was preempted.
+    Off(Ns, bool),
     /// The thread was woken at this time, to run on this CPU, and has not run since.
     Woken(Ns, CpuId),
     On(Ns),
@@ -194,6 +197,7 @@ impl Demand {
         let mut begins = vec![begin; usize::from(trace.cpus)];
         let mut gaps = trace.gaps_in_order();
         let refill = trace.names.find(REFILL_FUNCTION);
+        let ticks = TICK_FUNCTIONS.map(|function| trace.names.find(function));
         for (place, record) in trace.records.iter().enumerate() {
             for gap in gaps(place) {
                 finder.forget(cpus[gap.cpu.index()].take(), gap.from);
@@ -204,31 +208,33 @@ impl Demand {
             if on_cpu.is_none() {
                 // The first event of a CPU shows what the CPU has run since the trace began.
                 let begin = begins[record.cpu.index()];
-                let mut first = OnCpu { pid: 0, is_its: false, since: begin, left: begin };
-                finder.switch(&mut first, (record.pid, known), begin);
-                *on_cpu = Some(first);
+                let first = OnCpu { since: begin, left: begin, ..OnCpu::default() };
+                finder.switch(on_cpu.insert(first), (record.pid, known), begin);
             }
             if let Some(last) = on_cpu.as_mut().filter(|on_cpu| on_cpu.pid != record.pid) {
                 // Some kernels record no events of certain threads, not even the switch from them
-                // to this thread. A CPU that is idle (PID 0) runs a thread from its wakeup on.
-                let woken = finder.woken(record.pid, record.cpu).filter(|_| last.pid == 0);
-                let at = woken.map_or(record.time, |at| at.max(last.since));
+                // to this thread, which a CPU runs at once if it is idle (PID 0).
+                let began = finder.began(record.pid, record.cpu, last.since);
+                let at = began.filter(|_| last.pid == 0).unwrap_or(record.time);
                 finder.switch(last, (record.pid, known), at);
             }
             match (record.event, on_cpu) {
-                (Event::SchedSwitch { next_pid, .. }, Some(on_cpu)) => {
+                (Event::SchedSwitch { next_pid, still_runs, .. }, Some(on_cpu)) => {
                     let is_its = is_member(next_pid, false);
+                    on_cpu.still_runs = still_runs == Some(true);
                     finder.switch(on_cpu, (next_pid, is_its), record.time);
                 }
                 (Event::SchedWakeup { pid, target }, _) if is_member(pid, false) => {
                     let has_waker = record.context == Context::Task && known;
                     finder.wake(pid, target, record.time, has_waker.then_some(record.pid));
                 }
-                (Event::HrtimerExpireEntry { timer, function, .. }, _)
-                    if Some(function) == refill =>
-                {
-                    finder.demand.refills.entry(timer).or_default().at.push(record.time);
-                }
+                (Event::HrtimerExpireEntry { timer, function, .. }, _) => match Some(function) {
+                    it if it == refill => {
+                        finder.demand.refills.entry(timer).or_default().at.push(record.time);
+                    }
+                    it if ticks.contains(&it) => finder.ticks.push(record.time),
+                    _ => {}
+                },
                 (Event::TaskNew { pid }, _) if group.is_some() && known => {
                     is_member(pid, true);
                 }
@@ -249,11 +255,13 @@ impl Demand {
 }
 
 /// The thread that a CPU runs; 0 is its idle thread.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct OnCpu {
     pid: u32,
     /// Whether the thread is one of the group.
     is_its: bool,
+    /// Whether the thread can run on while the CPU leaves it.
+    still_runs: bool,
     /// When the CPU switched to the thread.
     since: Ns,
     /// When the CPU last ran a thread of the group.
@@ -267,6 +275,8 @@ struct Finder {
     of: FxHashMap<u32, (usize, ThreadState)>,
     /// For each thread's number, the place of its last wait in `demand.waits`.
     last_waits: FxHashMap<u32, usize>,
+    /// The ticks of all CPUs.
+    ticks: Vec<Ns>,
 }
 
 impl Finder {
@@ -296,9 +306,15 @@ impl Finder {
 
     /// Records a CPU's switch to the thread `next`. `is_its`: whether `next` belongs to the group.
     fn switch(&mut self, on_cpu: &mut OnCpu, (next, is_its): (u32, bool), at: Ns) {
-        let last = std::mem::replace(on_cpu, OnCpu { pid: next, is_its, since: at, ..*on_cpu });
+        let now = OnCpu { pid: next, is_its, still_runs: false, since: at, ..*on_cpu };
+        let last = std::mem::replace(on_cpu, now);
+        // A thread of the group that can run gives way to another one that was preempted.
+        let is_turn = matches!(self.of.get(&next), Some((_, ThreadState::Off(_, true))));
+        if let (Some(tick), true) = (self.ticks.last(), is_turn && last.is_its && last.still_runs) {
+            self.demand.turns[usize::from(at.since(*tick) > BRIEFLY)] += 1;
+        }
         if last.is_its {
-            self.leave(last.pid, at);
+            self.leave(&last, at);
             on_cpu.left = at;
         } else if last.pid == 0 {
             self.demand.idle.push((last.since, at));
@@ -320,13 +336,18 @@ impl Finder {
         }
     }
 
-    /// Returns when a thread was woken for a CPU; `None` if it was not, or if it has run since
-    /// then.
-    fn woken(&self, pid: u32, cpu: CpuId) -> Option<Ns> {
-        match self.of.get(&pid) {
-            Some((_, ThreadState::Woken(at, target))) if *target == cpu => Some(*at),
-            _ => None,
-        }
+    /// Returns when a CPU that was idle since `idle` began to run a thread: when that was woken for
+    /// it. A thread that waited for another CPU comes to an idle one with a tick, and one that
+    /// waited for quota gets it with a refill. `None` if it is not known that the thread waited.
+    fn began(&self, pid: u32, cpu: CpuId, idle: Ns) -> Option<Ns> {
+        let from = match self.of.get(&pid)?.1 {
+            ThreadState::Woken(at, target) if target == cpu => return Some(at.max(idle)),
+            ThreadState::Woken(at, _) | ThreadState::Off(at, true) => at.max(idle),
+            _ => return None,
+        };
+        let refills = self.demand.refills.values().filter_map(|refills| refills.at.last());
+        let refill = refills.max().filter(|at| **at >= from);
+        refill.or_else(|| self.ticks.get(self.ticks.partition_point(|at| *at < from))).copied()
     }
 
     /// Records that a thread begins to run. Returns since when it could have run, and whether a
@@ -335,7 +356,7 @@ impl Finder {
         let (place, state) = self.thread(pid);
         // A thread that runs again without having been woken was preempted.
         let ready = match std::mem::replace(state, ThreadState::On(at)) {
-            ThreadState::Off(since) => Some((since, false)),
+            ThreadState::Off(since, _) => Some((since, false)),
             ThreadState::Woken(since, _) => Some((since, true)),
             ThreadState::New | ThreadState::On(_) => None,
         };
@@ -348,10 +369,10 @@ impl Finder {
     }
 
     /// Records that a thread leaves its CPU. Adds the time that it ran there to its current piece.
-    fn leave(&mut self, pid: u32, at: Ns) {
-        let (place, state) = self.thread(pid);
+    fn leave(&mut self, last: &OnCpu, at: Ns) {
+        let (place, state) = self.thread(last.pid);
         if let ThreadState::On(since) = *state {
-            *state = ThreadState::Off(at);
+            *state = ThreadState::Off(at, last.still_runs);
             if let Some(piece) = self.demand.threads[place].last_mut() {
                 piece.work = piece.work + (at - since);
             }
@@ -369,7 +390,7 @@ impl Finder {
             Some(Waker { thread, piece: pieces.len() - 1, after })
         });
         let (place, state) = self.thread(pid);
-        if matches!(state, ThreadState::Off(_) | ThreadState::New) {
+        if matches!(state, ThreadState::Off(..) | ThreadState::New) {
             *state = ThreadState::Woken(at, target);
             self.demand.threads[place].push(Piece { at, work: Ns::ZERO, waker });
         }

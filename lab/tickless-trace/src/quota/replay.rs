@@ -1,10 +1,11 @@
 //! Simulates the demand of a group of threads, their recorded work, under a limit of CPU time.
 //!
 //! Each CPU is a member of a bandwidth group, as in the kernel: it takes slices from the group's
-//! quota, and charges what it has used when its timer ticks and when its threads change. A CPU that
-//! finds no quota is stopped until the next refill. A thread begins a piece of work (what it did
-//! between two sleeps) at the recorded time, or if another thread woke it, when that one has done
-//! as much work as before the recorded wakeup; but not before its own earlier pieces have ended.
+//! quota, and charges what it has used when its timer ticks and when its threads change, or at once
+//! if the kernel did. A CPU that finds no quota is stopped until the next refill. A thread begins a
+//! piece of work (what it did between two sleeps) at the recorded time, or if another thread woke
+//! it, when that one has done as much work as before the recorded wakeup; but not before its own
+//! earlier pieces have ended.
 //! Other programs take as much time as in the recording: a CPU begins to work for the group after
 //! the recorded mean wait, and then works for it for the recorded share of its time.
 
@@ -73,6 +74,8 @@ pub(super) struct Place {
     pub(super) leave: Leave,
     /// A CPU stands still only from when it takes up a thread of the group and finds no quota.
     pub(super) stops_late: bool,
+    /// The kernel charges threads all the time, not only with ticks and when threads change.
+    pub(super) charges_at_once: bool,
 }
 
 impl Place {
@@ -143,6 +146,7 @@ impl Plan {
         };
         let cpu = || Cpu {
             member: quota.as_mut().map(|quota| quota.group.join()),
+            local: 0,
             running: None,
             queue: VecDeque::new(),
             since: Ns::ZERO,
@@ -178,10 +182,14 @@ impl Plan {
 
 struct Cpu {
     member: Option<MemberId>,
+    /// The quota that the CPU has taken and not used. For the group it is used: a refill fills the
+    /// pool whatever CPUs have kept, as in the kernel.
+    local: u64,
     running: Option<usize>,
     /// The threads that wait for this CPU; all of its threads while the CPU is stopped.
     queue: VecDeque<usize>,
-    /// Until when the running thread was charged.
+    /// Until when the running thread was charged. If the CPU is stopped: when it has taken up the
+    /// thread that was woken last, and found no quota for it.
     since: Ns,
     /// The CPU has found no quota.
     stopped: bool,
@@ -219,9 +227,16 @@ impl Quota {
     }
 
     /// Returns whether a CPU may run on.
-    fn may_run(&mut self, member: MemberId, now: Ns) -> bool {
+    fn may_run(&mut self, member: MemberId, local: &mut u64, now: Ns) -> bool {
+        if *local > 0 {
+            return true;
+        }
         let pool = self.group.pool();
-        let may_run = matches!(self.group.ask(member, 1, now), Ok(Grant::Run(_)));
+        if let Ok(Grant::Run(amount)) = self.group.ask(member, 1, now) {
+            self.group.charge(member, amount);
+            *local = amount;
+        }
+        let may_run = *local > 0;
         self.has_run_out |= !may_run || self.group.pool() <= 0;
         if !may_run || self.group.pool() != pool {
             self.is_counting = true;
@@ -230,9 +245,11 @@ impl Quota {
         may_run
     }
 
-    /// A CPU becomes idle: it keeps `keep` ns of its slice. Stopped CPUs get the rest a bit later.
-    fn rest(&mut self, member: MemberId, keep: u64, now: Ns) {
-        self.group.rest(member, keep);
+    /// A CPU becomes idle: it keeps some of its slice. Stopped CPUs get the rest a bit later.
+    fn rest(&mut self, member: MemberId, local: &mut u64, now: Ns) {
+        self.group.refund(member, local.saturating_sub(KEPT));
+        self.group.rest(member, 0);
+        *local = (*local).min(KEPT);
         let has_slice = self.group.pool() > i128::from(self.group.settings().slice);
         let is_early = self.group.next_refill().since(now) > SLACK_REFILL;
         if has_slice && is_early && self.group.waiting() > 0 && self.slack.is_none() {
@@ -292,10 +309,11 @@ impl Replay<'_> {
     fn next(&self, arrival: Option<Ns>) -> Option<Ns> {
         let of_cpu = |cpu: &Cpu| {
             let at = cpu.running?;
-            let left = self.boundary(at).since(self.threads[at].done).0;
-            let boundary = Ns(cpu.since.0 + (left as f64 / self.speed()).ceil() as u64);
+            let after = |work: u64| Ns(cpu.since.0 + (work as f64 / self.speed()).ceil() as u64);
+            let boundary = after(self.boundary(at).since(self.threads[at].done).0);
             let tick = Ns((cpu.since.0 / self.place.tick.0 + 1) * self.place.tick.0);
-            Some(boundary.min(tick))
+            let quota = self.quota.as_ref().filter(|_| self.place.charges_at_once);
+            Some(boundary.min(tick).min(quota.map_or(Ns::NEVER, |_| after(cpu.local))))
         };
         let event = self.cpus.iter().filter_map(of_cpu).chain(arrival).min();
         let stands = self.cpus.iter().any(|cpu| !cpu.queue.is_empty());
@@ -341,11 +359,6 @@ impl Replay<'_> {
             self.outcome.stood += stood.unwrap_or(0) as f64 * self.place.leave.spread(self.awake);
             self.outcome.stands.extend(stood);
             self.dispatch(at, self.place.leave.start_wait);
-            // A released CPU without threads to run returns the quota that it got beyond its debt.
-            let cpu = &self.cpus[at];
-            if let (None, false, Some(member)) = (cpu.running, cpu.stopped, cpu.member) {
-                self.quota.iter_mut().for_each(|quota| quota.group.rest(member, 0));
-            }
         }
     }
 
@@ -365,17 +378,16 @@ impl Replay<'_> {
     fn queue(&mut self, at: usize) {
         let (last, count) = (self.threads[at].cpu, self.cpus.len());
         let near = (0..count).map(|step| (last + step) % count);
-        let load = |&cpu: &usize| match self.cpus[cpu].running {
-            None => 0,
-            Some(_) => 1 + self.cpus[cpu].queue.len(),
+        let load = |&cpu: &usize| match &self.cpus[cpu] {
+            Cpu { running: Some(_), queue, .. } => 1 + queue.len(),
+            cpu => usize::from(self.place.stops_late && cpu.stopped && cpu.since >= self.now),
         };
         let cpu = near.min_by_key(load).unwrap_or(last);
         self.threads[at].cpu = cpu;
         self.cpus[cpu].queue.push_back(at);
         if self.cpus[cpu].stopped {
-            self.cpus[cpu]
-                .stood_since
-                .get_or_insert(Ns(self.now.0 + self.place.leave.start_wait.0));
+            self.cpus[cpu].since = Ns(self.now.0 + self.place.leave.start_wait.0);
+            self.cpus[cpu].stood_since = self.cpus[cpu].stood_since.or(Some(self.cpus[cpu].since));
         } else if self.cpus[cpu].running.is_none() {
             self.dispatch(cpu, self.place.leave.start_wait);
         } else {
@@ -392,7 +404,10 @@ impl Replay<'_> {
         self.cpus[cpu].since = self.cpus[cpu].since.max(self.now);
         self.threads[at].done = self.threads[at].done + ran.to_duration();
         if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
-            quota.group.charge(member, ran.0);
+            // It owes the group what it has not taken.
+            let local = self.cpus[cpu].local;
+            quota.group.charge(member, ran.0.saturating_sub(local));
+            self.cpus[cpu].local = local.saturating_sub(ran.0);
         }
         let Thread { piece, done, wakes, .. } = self.threads[at];
         let wakes = &self.plan.wakes(piece)[wakes..];
@@ -440,10 +455,10 @@ impl Replay<'_> {
         let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) else {
             return false;
         };
-        if self.cpus[cpu].stopped || quota.may_run(member, self.now) {
-            return self.cpus[cpu].stopped;
-        }
         let cpu = &mut self.cpus[cpu];
+        if cpu.stopped || quota.may_run(member, &mut cpu.local, self.now) {
+            return cpu.stopped;
+        }
         cpu.stopped = true;
         cpu.queue.extend(cpu.running.take());
         cpu.stood_since = (!cpu.queue.is_empty()).then_some(Ns(self.now.0 + wait.0));
@@ -462,7 +477,7 @@ impl Replay<'_> {
         }
         if self.cpus[cpu].queue.is_empty() {
             if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
-                quota.rest(member, KEPT, self.now);
+                quota.rest(member, &mut self.cpus[cpu].local, self.now);
             }
             return;
         }
