@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use support::{Place, shared_count, shared_flag, wait_until};
@@ -164,8 +164,11 @@ fn a_child_does_not_wait_for_locks() {
     let (_heart, beats) = beating(&timers);
     let often = timers.periodic(|_| {});
     let done = AtomicBool::new(false);
+    // A thread that starts holds a lock of `std`, for which `exit` waits in a child.
+    let have_started = Barrier::new(3);
     std::thread::scope(|s| {
         s.spawn(|| {
+            have_started.wait();
             let pool: Vec<_> = (0..100).map(|_| timers.timeout(|_| {})).collect();
             while !done.load(Ordering::Relaxed) {
                 for timer in &pool {
@@ -175,10 +178,12 @@ fn a_child_does_not_wait_for_locks() {
             }
         });
         s.spawn(|| {
+            have_started.wait();
             while !done.load(Ordering::Relaxed) {
                 often.start(Duration::from_secs(1)).unwrap();
             }
         });
+        have_started.wait();
         let forks = || {
             for _ in 0..50 {
                 let mut mine = Some((timers.timeout(|_| {}), timers.clone()));

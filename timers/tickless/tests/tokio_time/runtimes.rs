@@ -11,7 +11,7 @@ use tickless::clock::TimeBase;
 use tickless::future::{self, TimerSource};
 use tickless::tokio_time::{Instant, interval, rescue_after, sleep, sleep_until, stats, timeout};
 use tickless::tokio_time::{timers, use_tokio_sleep};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -86,6 +86,7 @@ fn a_runtime_has_one_descriptor() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "asks the allocator")]
 fn the_timers_of_a_runtime_take_little_memory() {
+    use tokio::runtime::Runtime;
     if alone("runtimes::the_timers_of_a_runtime_take_little_memory", &[""]).is_none() {
         return;
     }
