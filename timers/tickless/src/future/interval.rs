@@ -9,7 +9,8 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 /// An interval without drift, from [`interval`](super::interval). Allocates once. Ticks are due at
-/// whole periods after the first tick, however late the task awaits each of them.
+/// whole periods after the first tick, however late the task awaits each of them. If it is on the
+/// clock of a runtime that ends, one tick comes then, and no other.
 #[derive(Debug)]
 pub struct Interval {
     sleep: Pin<Box<Sleep>>,
@@ -76,8 +77,11 @@ impl Interval {
         ready!(self.sleep.as_mut().poll(cx));
         let due = self.sleep.deadline();
         let (from, now) = (due.to_ns(), self.sleep.now().to_ns());
-        let behind = now.since(from).0 / self.period.0;
+        // The clock of a runtime that has ended is at the end of time, where nothing was missed.
+        let has_ended = now >= Ns(Ns::NEVER.0 - 1);
+        let behind = if has_ended { 0 } else { now.since(from).0 / self.period.0 };
         let next = match self.missed {
+            _ if has_ended => Ns::NEVER,
             Missed::Skip => from.after(Ns(self.period.0.saturating_mul(behind.saturating_add(1)))),
             Missed::Burst => from.after(self.period),
             Missed::Delay => from.max(now).after(self.period),

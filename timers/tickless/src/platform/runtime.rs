@@ -17,7 +17,6 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     fn reached(&self) -> Ns;
 
     /// Returns whether the runtime has shut down: nothing fires timers any more.
-    #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "only tokio asks"))]
     fn has_ended(&self) -> bool;
 
     /// Returns whether the task that runs the timers waits in a timer of the runtime. Otherwise it

@@ -4,10 +4,12 @@
 use crate::{HOUR, alone, ms, paused, paused_runtime};
 use std::future::{Future, pending};
 use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
 use tickless::clock::{ClockKind, TimeBase};
 use tickless::future::{self, TimerSource, deadline_scope, propagate_deadline, remaining};
+use tickless::periodic::Missed;
 use tickless::tokio_time::error::Elapsed;
 use tickless::tokio_time::{Instant, advance, run_in_virtual_time, sleep, timeout, timers};
 use tickless::{Timers, VirtualTime};
@@ -193,6 +195,19 @@ fn the_end_of_a_runtime_ends_the_waits_for_its_permits() {
     for _ in 0..3 {
         assert_eq!(ends.recv_timeout(ms(60_000)), Ok(Err(AcquireError::NoTimers)));
     }
+}
+
+#[test]
+fn the_end_of_a_runtime_is_the_last_tick_of_an_interval() {
+    let runtime = paused_runtime();
+    let ticks = runtime.block_on(async { future::interval(ms(10)) });
+    let mut ticks = ticks.missed(Missed::Burst);
+    let first = runtime.block_on(ticks.tick());
+    drop(runtime);
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(last) = ticks.poll_tick(&mut cx) else { panic!("it waits") };
+    assert_eq!((last.due - first.due, last.overruns), (ms(10), 0));
+    assert!(ticks.poll_tick(&mut cx).is_pending());
 }
 
 /// Nothing of the library has noticed the paused clock yet when the limiter is asked. Method: a
