@@ -12,8 +12,9 @@ cargo clippy --locked --workspace --all-targets -- -D warnings
 timeout 900 cargo test --locked -q --workspace
 
 # The examples, which the tests have built.
-timeout 300 target/debug/examples/graceful_server --self-test
-timeout 300 target/debug/examples/quic_echo
+built=${CARGO_TARGET_DIR:-target}/debug/examples
+timeout 300 "$built/graceful_server" --self-test
+timeout 300 "$built/quic_echo"
 
 # A program that also uses an incompatible version of a framework is refused, with an error that
 # names both versions.
