@@ -39,8 +39,8 @@ count tickless local_pair_read 153
 count tickless local_push_out_read 98
 count tickless shared_pair 256
 count tickless shared_pair_from 224
-count tickless shared_push_out 90
-count tickless shared_push_out_from 58
+count tickless shared_push_out 89
+count tickless shared_push_out_from 57
 if build -DLIBEV -o "$out/libev" -lev 2>/dev/null; then
   count libev libev_pair
   count libev libev_push_out

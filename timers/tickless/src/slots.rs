@@ -18,6 +18,7 @@ use core::ptr::NonNull;
 use std::sync::Mutex;
 use tickless_core::link::QueueLink;
 
+pub use crate::platform::clock::read_counter;
 pub use crate::platform::fork::{Process, ProcessLock};
 pub use crate::timer::slot::Slot;
 pub use tickless_core::link::prefetch_at;

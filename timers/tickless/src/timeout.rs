@@ -84,11 +84,12 @@ impl Timeout {
         self.is_usual
     }
 
-    /// Reads the clock, if that needs no call. For the C interface.
+    /// Returns the time at which the counter of the CPU had this value, which the caller has just
+    /// read, if that needs no call. For the C interface.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn try_now(&self) -> Option<Instant> {
-        self.timer.try_now().map(Instant::from)
+    pub fn try_time_of(&self, count: u64) -> Option<Instant> {
+        self.timer.shared().bases.platform().clock.try_time_of(count).map(Instant::from)
     }
 
     /// Pushes a pending [usual](Self::is_usual) timer out without a lock, or returns `false`. For

@@ -28,8 +28,7 @@ mod shuffle;
 pub use auto::Busy;
 
 use crate::builder::Builder;
-use crate::platform::fork::OfProcess;
-use crate::platform::locked::locked;
+use crate::platform::fork::{OfProcess, ProcessGuard, ProcessLock};
 use crate::platform::manual_clock::ManualClock;
 use crate::platform::time_base::{Steps, TimeBase};
 use crate::timer::waits;
@@ -39,7 +38,7 @@ use auto::Work;
 use shuffle::Shuffle;
 use std::iter::successors;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
 
@@ -91,8 +90,9 @@ pub struct VirtualTime {
 struct Inner {
     clock: Arc<ManualClock>,
     sets: Sets,
-    /// Held by the thread that advances the clock and runs callbacks.
-    moving: Mutex<Wakers>,
+    /// Held by the thread that advances the clock and runs callbacks. A mutex of the standard
+    /// library takes two atomic exchanges for each step, this one takes one.
+    moving: ProcessLock<Wakers>,
     /// The number of the thread that holds `moving`, or 0.
     holder: AtomicU64,
     work: Work,
@@ -131,7 +131,7 @@ impl Drop for Sets {
 
 struct Moving<'a> {
     holder: &'a AtomicU64,
-    wakers: MutexGuard<'a, Wakers>,
+    wakers: ProcessGuard<'a, Wakers>,
     at: Instant,
     /// The number of rounds of callbacks since the clock reached the time `at`.
     rounds: u32,
@@ -165,7 +165,7 @@ impl VirtualTime {
         let inner = Inner {
             clock,
             sets: Sets { timers: first, next: OnceLock::new() },
-            moving: Mutex::default(),
+            moving: ProcessLock::new(Wakers::default()),
             holder: AtomicU64::new(0),
             work: Work::default(),
             shuffle,
@@ -204,11 +204,16 @@ impl VirtualTime {
         if self.is_forked_child() {
             return None;
         }
+        let earliest = self.earliest();
+        (earliest != Ns::NEVER).then(|| earliest.into())
+    }
+
+    fn earliest(&self) -> Ns {
         let mut earliest = Ns::NEVER;
         self.for_each_base(|timers, base| {
             earliest = earliest.min(timers.shared.bases.exact_next_event(base));
         });
-        (earliest != Ns::NEVER).then(|| earliest.into())
+        earliest
     }
 
     /// Checks that no timer is pending: for the end of a test. O(pending).
@@ -249,18 +254,17 @@ impl VirtualTime {
     pub fn advance_to_next(&self) -> bool {
         let Some(mut moving) = self.begin_moving() else {
             let next = self.next_event();
-            next.inspect(|&next| self.set(next));
+            next.inspect(|&next| self.set(next.to_ns()));
             return next.is_some();
         };
-        let mut has_fired = false;
-        while let Some(next) = self.next_event() {
-            if has_fired && next > self.now() {
-                break;
-            }
+        let (mut has_fired, mut next) = (false, self.earliest());
+        while next != Ns::NEVER && !(has_fired && next > self.inner.clock.now()) {
             self.set(next);
             // For a timeout beyond the wheel's range this fires nothing, but moves the timeout to
             // another bucket.
-            has_fired |= self.expire(&mut moving) > 0;
+            let fired;
+            (fired, next) = self.expire(&mut moving);
+            has_fired |= fired > 0;
         }
         has_fired
     }
@@ -324,37 +328,32 @@ impl VirtualTime {
         if holder.load(Ordering::Relaxed) == me {
             return None;
         }
-        let wakers = locked(moving);
+        let wakers = moving.lock();
         holder.store(me, Ordering::Relaxed);
         Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
     }
 
     /// Advances from expiry to expiry up to a time. If `moving` is `None`, only sets the time.
     fn move_to(&self, to: Instant, moving: Option<Moving<'_>>) {
-        let Some(mut moving) = moving else { return self.set(to) };
-        self.expire(&mut moving);
+        let Some(mut moving) = moving else { return self.set(to.to_ns()) };
+        let (_, mut next) = self.expire(&mut moving);
         loop {
             // A callback has perhaps advanced the clock beyond `to`.
-            let limit = to.max(self.now());
-            match self.next_event() {
-                Some(next) if next <= limit => {
-                    self.set(next);
-                    self.expire(&mut moving);
-                }
-                _ => {
-                    self.set(limit);
-                    // Deferrable timers cause no event of their own, so they fire here if they are
-                    // due. Then repeat, because their callbacks perhaps arm timers.
-                    if self.expire(&mut moving) == 0 {
-                        return;
-                    }
-                }
+            let limit = to.to_ns().max(self.inner.clock.now());
+            let is_event = next <= limit && next != Ns::NEVER;
+            self.set(if is_event { next } else { limit });
+            let fired;
+            (fired, next) = self.expire(&mut moving);
+            // Deferrable timers cause no event of their own, so they fire at the end if they are
+            // due. Then repeat, because their callbacks perhaps arm timers.
+            if !is_event && fired == 0 {
+                return;
             }
         }
     }
 
-    fn set(&self, now: Instant) {
-        self.inner.clock.set(now.to_ns().min(END));
+    fn set(&self, now: Ns) {
+        self.inner.clock.set(now.min(END));
     }
 
     /// Visits the bases of all sets on this clock.
@@ -365,8 +364,8 @@ impl VirtualTime {
         }
     }
 
-    /// Fires the due timers of all bases. Returns how many fired.
-    fn expire(&self, moving: &mut Moving<'_>) -> u64 {
+    /// Fires the due timers of all bases. Returns how many fired, and when the next one is due.
+    fn expire(&self, moving: &mut Moving<'_>) -> (u64, Ns) {
         let now = self.now();
         moving.rounds = if moving.at == now { moving.rounds + 1 } else { 0 };
         moving.at = now;
@@ -375,9 +374,11 @@ impl VirtualTime {
             "virtual time does not advance from {now:?}: in {ROUNDS_MAX} rounds of callbacks, \
              timers were rearmed for that instant every time; rearm them for a later one"
         );
-        let mut fired = 0;
+        let (mut fired, mut next) = (0, Ns::ZERO);
         let mut fire = |timers: &Timers, base| {
-            fired += timers.shared.expire(base, &mut moving.wakers).fired;
+            let expired = timers.shared.expire(base, &mut moving.wakers);
+            fired += expired.fired;
+            next = expired.earliest;
         };
         if let Some(shuffle) = &self.inner.shuffle {
             let mut all = Vec::new();
@@ -390,7 +391,11 @@ impl VirtualTime {
         if fired > 0 {
             self.wait_for_tasks();
         }
-        fired
+        // What a single base has found is all that there is.
+        let Sets { timers, next: others } = &self.inner.sets;
+        let is_known =
+            next > Ns::ZERO && timers.shared.bases.count() == 1 && others.get().is_none();
+        (fired, if is_known { next } else { self.earliest() })
     }
 }
 

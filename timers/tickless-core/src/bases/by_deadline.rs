@@ -1,6 +1,6 @@
 //! Coarse timers that fire exactly at their deadlines, for virtual time: see [`CoarseExpiry`].
 
-use super::base::Bases;
+use super::base::{BaseState, Bases};
 use super::settings::CoarseExpiry;
 use crate::link::{TimerRef, WheelLink, WheelRef};
 use crate::platform::{Lock, Platform};
@@ -16,12 +16,19 @@ impl<P: Platform> Bases<P> {
         let Some(base) = self.used_base(cpu) else { return Ns::NEVER };
         let mut state = base.state.lock();
         let next = state.earliest();
-        if self.settings().coarse == CoarseExpiry::WithBucket {
+        self.exact(&mut state, next)
+    }
+
+    /// Does the same for a base whose earliest event is `next`, by the buckets of coarse timers.
+    #[inline]
+    pub(super) fn exact(&self, state: &mut BaseState, next: Ns) -> Ns {
+        let wheel = &mut state.queues.wheel;
+        if self.settings().coarse == CoarseExpiry::WithBucket || !wheel.is_marked() {
             return next;
         }
         // Continue even if `next` is `NEVER`: a bucket whose end is beyond the range of `Ns` never
         // comes due, but the deadlines of its timers are possibly within the range.
-        next.min(state.queues.wheel.earliest_deadline(deadline_of::<P>))
+        next.min(wheel.earliest_deadline(deadline_of::<P>))
     }
 }
 

@@ -17,6 +17,7 @@ use super::settings::{CoarseExpiry, HOLDING};
 use crate::link::{QueueLink, TimerRef, WheelLink, WheelRef};
 use crate::platform::{Lock, Ordering, Platform};
 use crate::queues::wheel::{Deadlines, Popped, Wheel, WheelPlace};
+use crate::queues::windows::LateOnes;
 use crate::state::{FiresIn, Held, Lane};
 use crate::time::{CpuId, Ns, Window};
 
@@ -28,6 +29,8 @@ pub struct Expired {
     /// The time for which the device is armed: when the next timer is due, or the end of a back-off
     /// (a pause after handlers that could not catch up).
     pub next: Ns,
+    /// What [`exact_next_event`](Bases::exact_next_event) would return; zero if that is not known.
+    pub earliest: Ns,
 }
 
 /// Which of the due timers a runner (a handler or an expiry thread) fires.
@@ -130,7 +133,8 @@ impl<P: Platform> Bases<P> {
         let Collected { mut expired, call } = self.handle(cpu, Share::Handler, batch);
         if call == Call::Thread {
             expired.fired += self.fire_batch(cpu, Runner::Thread, batch);
-            expired.next = self.base(cpu).state.lock().device.armed();
+            (expired.next, expired.earliest) =
+                (self.base(cpu).state.lock().device.armed(), Ns::ZERO);
         }
         expired
     }
@@ -141,14 +145,14 @@ impl<P: Platform> Bases<P> {
         let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
         let mut state = base.state.lock();
         if state.device.is_handling() {
-            let expired = Expired { fired, next: state.device.armed() };
+            let expired = Expired { fired, next: state.device.armed(), earliest: Ns::ZERO };
             return Collected { expired, call };
         }
         // Read under the lock: while this handler waited for it, another thread has possibly
         // advanced the wheel to a later time.
         let mut now = self.platform().due_until();
         state.device.enter(now);
-        let rearm = loop {
+        let (rearm, earliest) = loop {
             let in_pass;
             (state, in_pass) = self.pass(cpu, Runner::Handler, share, state, now, batch);
             fired += in_pass;
@@ -164,20 +168,20 @@ impl<P: Platform> Bases<P> {
                 // If an expiry thread is called, timers were due: count the call like a fired
                 // timer, so that `leave` does not count the event as spurious.
                 let done = fired + u64::from(call != Call::Nobody);
-                break state.device.leave(earliest, done, now);
+                break (state.device.leave(earliest, done, now), earliest);
             }
             if !state.device.may_pass(passes) {
-                break state.device.back_off(earliest, fired, now);
+                break (state.device.back_off(earliest, fired, now), earliest);
             }
         };
         if share == Share::All {
             state.deferred.forget_call();
             self.refresh(base, &mut state);
         }
-        let next = state.device.armed();
+        let (next, earliest) = (state.device.armed(), self.exact(&mut state, earliest));
         let after_unlock = self.carry_out(cpu, rearm);
         self.end_handling(cpu, state, after_unlock);
-        Collected { expired: Expired { fired, next }, call }
+        Collected { expired: Expired { fired, next, earliest }, call }
     }
 
     /// Fires the timers that are due at `now`. Unlocks while a callback runs. Returns the guard of
@@ -345,11 +349,13 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         visited_under_lock: &mut usize,
     ) -> Guard<'a, P> {
-        if share != Share::Thread {
-            state = self.queue_late(base, state, FiresIn::Handler, now, visited_under_lock);
+        let lanes = [(FiresIn::Handler, Share::Thread), (FiresIn::Thread, Share::Handler)];
+        for (fires_in, _) in lanes.into_iter().filter(|&(_, others)| others != share) {
+            if let Some(late) = state.queues.precise(fires_in).announce_pass(now) {
+                state = self.queue_late(base, state, fires_in, late, visited_under_lock);
+            }
         }
         if share != Share::Handler {
-            state = self.queue_late(base, state, FiresIn::Thread, now, visited_under_lock);
             state.queues.wheel.advance(now);
         }
         if self.settings().coarse == CoarseExpiry::AtDeadline && state.queues.wheel.is_marked() {
@@ -358,21 +364,21 @@ impl<P: Platform> Bases<P> {
         state
     }
 
-    /// Begins a pass over precise timers: moves to the queue those that were armed for a time that
-    /// the last pass had already covered.
+    /// Moves to the queue the precise timers that were armed for a time that the last pass had
+    /// already covered.
+    #[inline(never)]
     fn queue_late<'a>(
         &'a self,
         base: &'a Base<P>,
         mut state: Guard<'a, P>,
         fires_in: FiresIn,
-        now: Ns,
+        mut late: LateOnes,
         visited_under_lock: &mut usize,
     ) -> Guard<'a, P> {
         let queued = |node| {
             let timer = TimerRef::<P, QueueLink>::around(node);
             timer.set_life(timer.life(Ordering::Relaxed).on(Lane::Queued));
         };
-        let mut late = state.queues.precise(fires_in).announce_pass(now);
         while late.count > 0 {
             if *visited_under_lock == HOLDING {
                 state = self.yield_lock(base, state, visited_under_lock);

@@ -113,6 +113,7 @@ impl Deferred {
     }
 
     /// When the event device must fire next.
+    #[inline]
     pub(crate) fn earliest(&self, queues: &Queues) -> Ns {
         let in_thread = self.thread_is_called_at(queues);
         let in_thread = if self.is_active() { in_thread.max(self.check_at) } else { in_thread };

@@ -28,7 +28,7 @@ impl Ends {
     }
 }
 
-/// The node that a timer embeds as its first field to be placed in a
+/// The node that a timer embeds to be placed in a
 /// [`Wheel`](crate::queues::wheel::Wheel). 24 bytes.
 #[repr(C)]
 #[derive(Debug)]

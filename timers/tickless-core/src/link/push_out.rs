@@ -30,16 +30,17 @@ use crate::platform::{Ordering, Word};
 use crate::state::{FiresIn, Life};
 use crate::time::Ns;
 use core::fmt;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 /// The deadline of a timer that cannot be pushed out.
 const CLOSED: u64 = Ns::NEVER.0;
 
-/// The first field of every coarse timer. 32 bytes.
+/// The node of a coarse timer, and its deadline. 32 bytes.
 #[repr(C)]
 pub struct WheelLink<W> {
-    node: WheelNode,
     deadline: W,
+    node: WheelNode,
 }
 
 impl<W: Word> WheelLink<W> {
@@ -102,15 +103,15 @@ impl<W: Word> CoarseRef<W> {
     /// # Safety
     /// The argument was returned by [`node`](Self::node) of a reference of this type.
     pub unsafe fn around(node: WheelRef) -> CoarseRef<W> {
-        CoarseRef(node.as_ptr().cast())
+        // SAFETY: the caller promises that the node is a field of a link.
+        CoarseRef(unsafe { node.as_ptr().byte_sub(offset_of!(WheelLink<W>, node)).cast() })
     }
 
     /// The part of the node that the wheel uses.
     #[inline]
     pub fn node(self) -> WheelRef {
-        // SAFETY: `new` requires the same; the pointer is valid for the link, whose first field is
-        // the node.
-        unsafe { WheelRef::new(self.0.cast()) }
+        // SAFETY: `new` requires the same; the pointer is valid for the link.
+        unsafe { WheelRef::new(NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).node)) }
     }
 
     /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out can make it later.

@@ -11,6 +11,7 @@ use crate::platform::{Ordering, Platform, Word};
 use crate::state::{FiresIn, Life};
 use crate::time::CpuId;
 use core::fmt;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 impl Link for QueueLink {
@@ -39,10 +40,11 @@ impl Link for QueueLink {
 
 /// A timer that bases can arm. Its owner must not move or free it until it has been shut down, or a
 /// cancel has found it idle and not running.
+// The word and a coarse timer's deadline come first, one behind the other: a push-out uses no more.
 #[repr(C)]
 pub struct Timer<P: Platform, L> {
-    link: L,
     word: P::Word,
+    link: L,
     task: P::Task,
 }
 
@@ -141,8 +143,8 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
     /// Returns the timer that embeds a node from a base's queue. Every node in such a queue comes
     /// from [`TimerRef::node`], so it is embedded in a timer.
     pub(crate) fn around(node: L::Ref) -> Self {
-        // The link is the timer's first field, and `repr(C)` keeps it there.
-        TimerRef(L::address(node).cast())
+        // SAFETY: the link is a field of a timer.
+        TimerRef(unsafe { L::address(node).byte_sub(offset_of!(Timer<P, L>, link)).cast() })
     }
 }
 

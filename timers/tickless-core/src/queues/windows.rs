@@ -95,14 +95,20 @@ impl PreciseQueue {
         }
     }
 
-    /// Begins a pass over the timers due at `now`. Then call [`queue_late`](Self::queue_late) until
-    /// the count is zero, [`start_pass`](Self::start_pass), and [`pop`](Self::pop) until `None`.
+    /// Begins a pass over the timers due at `now`. If there are late ones, then call
+    /// [`queue_late`](Self::queue_late) until their count is zero and
+    /// [`start_pass`](Self::start_pass). Then call [`pop`](Self::pop) until `None`.
     ///
     /// Timers that the last pass left over fire first (W2): late timers are queued behind them.
-    pub(crate) fn announce_pass(&mut self, now: Ns) -> LateOnes {
+    #[inline]
+    pub(crate) fn announce_pass(&mut self, now: Ns) -> Option<LateOnes> {
+        if self.late.is_empty() {
+            (self.pass, self.over) = (Some(now), false);
+            return None;
+        }
         let behind = self.pass.filter(|_| !self.over && self.is_due()).unwrap_or(Ns::ZERO);
         self.pass = Some(now);
-        LateOnes { count: self.late.len(), behind }
+        Some(LateOnes { count: self.late.len(), behind })
     }
 
     /// Moves at most `room` late timers to the queue. Calls `queued` for each. O(log n) for each.

@@ -176,7 +176,7 @@ impl Controller {
         if self.is_forked_child() {
             return Take::AskGroup;
         }
-        match self.timers.shared.try_now() {
+        match self.timers.shared.bases.platform().clock.try_now() {
             Some(now) => self.permits.0.take(permits, now),
             None => Take::AskGroup,
         }

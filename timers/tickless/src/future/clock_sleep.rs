@@ -91,7 +91,7 @@ impl ClockSleep {
     }
 
     /// Sets another deadline on the sleep's clock, whether or not the sleep has completed. The task
-    /// that polled it last is woken then.
+    /// that polled it last is woken then, unless it was woken since that poll.
     pub fn reset_at(&mut self, deadline: Instant) {
         self.arm(Until::At(deadline));
     }

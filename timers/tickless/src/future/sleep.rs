@@ -47,7 +47,7 @@ macro_rules! sleep {
             }
 
             /// Sets another deadline, whether or not the sleep has completed. The task that polled
-            /// it last is woken at the new deadline. Allocates nothing.
+            /// it last is woken then, unless it was woken since that poll. Allocates nothing.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Instant) {
                 let now = self.now();

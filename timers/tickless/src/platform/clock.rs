@@ -19,6 +19,7 @@
 use crate::platform::clock_error::Fallback;
 use crate::platform::comparison::compare;
 use crate::platform::counter;
+pub use crate::platform::counter::read as read_counter;
 use crate::platform::fork::Process;
 use crate::platform::manual_clock::ManualClock;
 use crate::platform::relax::relax;
@@ -255,6 +256,12 @@ impl HostClock {
     #[inline]
     pub fn try_now(&self) -> Option<Ns> {
         if self.kind == Kind::Line { self.line.try_now(counter::read) } else { None }
+    }
+
+    /// Does the same with a count that the caller has just [read](read_counter).
+    #[inline]
+    pub fn try_time_of(&self, count: u64) -> Option<Ns> {
+        if self.kind == Kind::Line { self.line.try_now(|| count) } else { None }
     }
 
     /// Reads a clock that uses no counter, or compares the counter with the system's clock.

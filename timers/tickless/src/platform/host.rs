@@ -1,6 +1,6 @@
 //! Implements the [`Platform`] trait for this machine: clock, CPUs, event devices and locks.
 
-use crate::platform::clock::HostClock;
+use crate::platform::clock::{ClockSource, HostClock};
 use crate::platform::cpu::CpuMap;
 use crate::platform::device::base::BaseDevice;
 use crate::platform::device::futex::Starter;
@@ -84,8 +84,9 @@ unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         match self.devices.get(cpu.index()) {
-            Some(device) => device.program(cpu, at),
-            None => Rearm::Keep,
+            // No thread waits for a clock that the program moves.
+            Some(device) if self.clock.source() != ClockSource::Manual => device.program(cpu, at),
+            _ => Rearm::Keep,
         }
     }
 

@@ -13,12 +13,13 @@ use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
 impl Shared {
-    /// Fires the timers of a base that are due, and wakes the tasks of those that are futures.
+    /// Fires the timers of a base that are due, and wakes the tasks of those that are futures. Then
+    /// the time of the next timer is not known, because these perhaps arm timers.
     pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
         let mut batch = Batch::new(self, base, wakers);
         let expired = self.bases.expire_batch(base, &mut batch);
-        self.end_batch(wakers);
-        expired
+        let earliest = if self.end_batch(wakers) { Ns::ZERO } else { expired.earliest };
+        Expired { earliest, ..expired }
     }
 
     /// The loop of a driver thread: fires due timers, then sleeps until the next one.
@@ -89,12 +90,15 @@ impl Shared {
         self.end_batch(wakers);
     }
 
-    /// Frees orphans (timers that were dropped while their callback ran), and wakes tasks.
-    fn end_batch(&self, wakers: &mut Wakers) {
-        self.orphans.free_ended(self);
-        if !wakers.is_empty() {
-            self.wake(wakers);
+    /// Frees orphans (timers that were dropped while their callback ran), and wakes tasks. Returns
+    /// whether there were any.
+    fn end_batch(&self, wakers: &mut Wakers) -> bool {
+        let has_freed = self.orphans.free_ended(self);
+        if wakers.is_empty() {
+            return has_freed;
         }
+        self.wake(wakers);
+        true
     }
 
     /// Wakes the tasks whose timers have fired. Called when the thread is in no callback.

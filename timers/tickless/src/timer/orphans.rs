@@ -17,7 +17,7 @@ use super::frame::{self, RecheckWaits, Runs};
 use super::glue::{Bases, Task};
 use crate::platform::locked::locked;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, Ordering, fence};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -62,15 +62,17 @@ impl Orphans {
         self.free_ended(set);
     }
 
-    /// Frees the timers whose callbacks have returned. Drivers call this after each batch.
-    pub(super) fn free_ended(&self, set: &impl Keeper) {
-        // SeqCst: `adopt` sets `any` and then checks whether the callback runs; a driver marks the
-        // callback as ended and then checks `any`. With this fence in both threads, at least one of
-        // them sees what the other has written, and frees the node.
-        fence(Ordering::SeqCst);
-        if self.any.load(Ordering::Relaxed) {
+    /// Frees the timers whose callbacks have returned. Drivers call this after each batch. Returns
+    /// whether there were any timers.
+    pub(super) fn free_ended(&self, set: &impl Keeper) -> bool {
+        // Relaxed: `adopt` sets `any` and then finds under the lock of the timer's base that the
+        // callback runs. A driver marks the callback as ended under that lock, then checks `any`.
+        // Whichever takes the lock later sees what the other has written, and frees the node.
+        let any = self.any.load(Ordering::Relaxed);
+        if any {
             self.free_found(set);
         }
+        any
     }
 
     /// Frees the orphans whose callback has returned.

@@ -19,7 +19,7 @@ use core::fmt;
 use core::ops::Deref;
 use core::ptr::NonNull;
 use std::alloc::handle_alloc_error;
-use tickless_core::bases::Family;
+use tickless_core::bases::{Family, cancel::Cancel};
 use tickless_core::link::{Timer, TimerRef};
 
 #[repr(C, align(64))]
@@ -155,7 +155,7 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     /// `node` is a live `Node<L, F>` whose timer belongs to these bases.
     unsafe fn is_running(bases: &Bases, node: NonNull<()>) -> bool {
         // SAFETY: the caller promises a live node, and the reference is only used in this call.
-        bases.is_running(unsafe { TimerRef::<Host, L>::new(node.cast()) })
+        bases.try_cancel(unsafe { TimerRef::<Host, L>::new(node.cast()) }) == Cancel::Running
     }
 
     /// # Safety

@@ -73,17 +73,10 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// Reads the clock, to arm the timer.
     #[inline]
     pub(crate) fn now(&self) -> Ns {
-        prefetch_at(self.timer.as_ptr());
-        self.shared().now()
-    }
-
-    /// Reads the clock, if that needs no call.
-    #[inline]
-    pub(crate) fn try_now(&self) -> Option<Ns> {
         // Many CPUs read their counter only after all earlier loads have ended. The prefetch of the
         // timer's memory overlaps with that wait.
         prefetch_at(self.timer.as_ptr());
-        self.shared().try_now()
+        self.shared().now()
     }
 
     /// Returns a pointer to the owner's memory, which begins with the timer.

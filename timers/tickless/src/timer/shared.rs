@@ -173,12 +173,6 @@ impl Shared {
         self.bases.platform().cpus.current().number()
     }
 
-    /// Returns the current time if the clock can be read without a system call.
-    #[inline]
-    pub(crate) fn try_now(&self) -> Option<Ns> {
-        self.bases.platform().clock.try_now()
-    }
-
     pub(crate) fn now_on(&self, base: TimeBase) -> Ns {
         self.bases.platform().clock.now_on(base)
     }

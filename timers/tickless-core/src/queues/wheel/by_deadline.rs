@@ -28,9 +28,6 @@ impl Wheel {
     /// which it is placed again.
     pub fn earliest_deadline(&mut self, deadline: impl Fn(WheelRef) -> Ns) -> Ns {
         let mut earliest = Ns::NEVER;
-        if !self.is_marked() {
-            return earliest;
-        }
         for level in 0..LEVELS {
             if self.levels[level].live == 0 {
                 continue;
