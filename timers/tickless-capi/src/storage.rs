@@ -9,7 +9,7 @@ use crate::annotate;
 use crate::object::Object;
 use crate::status::{Outcome, Status, cancel_status, failure};
 use core::cell::UnsafeCell;
-use core::mem::{ManuallyDrop, MaybeUninit, offset_of};
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use tickless::CancelError;
@@ -51,8 +51,6 @@ struct Stored<S: Storage> {
 #[inline]
 fn place<S: Storage>(storage: *const S) -> Outcome<NonNull<Stored<S>>> {
     const { assert!(size_of::<Stored<S>>() <= size_of::<S>(), "the storage is too small") };
-    // A push-out uses the handle and the slot's first two words: one line, if that is aligned.
-    const { assert!(offset_of!(Stored<S>, slot) + 16 <= 64, "a push-out uses two lines") };
     const { assert!(align_of::<Stored<S>>() <= align_of::<S>(), "the storage is misaligned") };
     NonNull::new(storage.cast_mut().cast::<Stored<S>>())
         .filter(|place| place.is_aligned())
