@@ -59,6 +59,9 @@ struct Perf<'a> {
     build_ids: &'a [u8],
     /// The words of the command that recorded, of which each has its size before it.
     command: &'a [u8],
+    /// Whether the timer events have fewer numbers than the machine has CPUs: the others were not
+    /// recorded.
+    is_of_some_cpus: bool,
 }
 
 /// How the records of an event are read.
@@ -98,6 +101,7 @@ pub(super) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
     let (perf, mut dat) = Perf::open(file)?;
     let mut reader = Reader::of_recording(&mut dat);
     reader.samples(&perf, &dat);
+    reader.is_of_some_cpus = perf.is_of_some_cpus;
     // Only the events of a whole CPU have the idle thread among them.
     if perf.selects_programs() && !reader.records.iter().any(|record| record.pid == 0) {
         return Err(Unusable::Perf { what: OF_A_PROGRAM, with: RECORD });
@@ -151,6 +155,7 @@ impl<'a> Perf<'a> {
             numbers: FxHashMap::default(),
             build_ids: feature(BUILD_ID).unwrap_or_default(),
             command: feature(COMMAND).unwrap_or_default(),
+            is_of_some_cpus: false,
         };
         if !has(TRACING_DATA) {
             return refused("has no tracepoints", RECORD);
@@ -166,6 +171,7 @@ impl<'a> Perf<'a> {
             let place = event_size.checked_sub(16).and_then(|at| event.get(at as usize..));
             let numbers = place.and_then(|at| section(Bytes(at).u64()?, Bytes(&at[8..]).u64()?));
             let mut numbers = Bytes(numbers.ok_or(damaged("numbers of an event"))?);
+            let count = numbers.0.len() / 8;
             while let Some(number) = numbers.u64() {
                 perf.numbers.insert(number, perf.events.len());
             }
@@ -176,6 +182,8 @@ impl<'a> Perf<'a> {
             let format = tracepoint.and_then(|number| dat.formats.of(number));
             if format.is_some_and(|(kind, ..)| kind.is_some()) {
                 check(&attr)?;
+                let cpus = usize::from(dat.cpus.unwrap_or(0));
+                perf.is_of_some_cpus |= (1..cpus).contains(&count);
             }
             let info = RecordParseInfo::new(&attr, Endianness::LittleEndian);
             perf.events.push(Event { info, tracepoint });

@@ -121,7 +121,7 @@ pub enum Cause {
     )]
     IdleNotRecorded { cpu: CpuId },
     #[error(
-        "CPU {} was not recorded, though threads were woken there: what they did is unknown. \
+        "CPU {} was not recorded, so what happened there is unknown. \
          Record all CPUs (perf record -a without -C, trace-cmd without -M, all of tracing_cpumask)",
         cpu.0
     )]
@@ -311,7 +311,8 @@ pub enum Unusable {
     )]
     DatVersion { version: String },
     #[error(
-        "recorded with the clock {clock}, which does not count nanoseconds. Record with `-C mono`"
+        "recorded with the clock {clock}, which does not count nanoseconds. Record with \
+         `trace-cmd record -C mono`, or after: echo mono > trace_clock"
     )]
     Clock { clock: String },
     #[error(
@@ -327,7 +328,8 @@ pub enum Unusable {
     KindUnreadable { event: EventKind, unread: u64, read: u64, first: String },
     #[error(
         "events of several instances or hosts, whose timers and CPUs are not the same: {names}. \
-         Give one at a time"
+         Give one at a time: record each into a file of its own (trace-cmd extract -B NAME -o FILE), or \
+         print one file (trace-cmd report -i FILE)"
     )]
     Several { names: String },
     #[error(

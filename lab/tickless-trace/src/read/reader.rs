@@ -119,6 +119,8 @@ pub(super) struct Reader {
     pub(super) tasks: FxHashMap<u32, Box<str>>,
     processes: Processes,
     has_nul: bool,
+    /// Whether the recording is known to be of some of the machine's CPUs only.
+    pub(super) is_of_some_cpus: bool,
 }
 
 impl Reader {
@@ -329,7 +331,8 @@ impl Reader {
         let ahead_ns = expiries.ahead_ns();
         let (silence, hz) = (sound.silence.0, self.header.hz);
         self.losses.extend(gap::silences(&self.records, silence, hz, ahead_ns));
-        for cpu in soundness::unrecorded_cpus(&self.records, &self.counts) {
+        let some = self.is_of_some_cpus;
+        for cpu in soundness::unrecorded_cpus(&self.records, &self.counts, cpus, some) {
             self.note_file(Cause::CpuNotRecorded { cpu });
             self.losses.push(Loss { line: u32::MAX - 1, cpu: Some(cpu) });
         }
@@ -540,6 +543,9 @@ impl Reader {
     }
 
     fn no_timer_event(&self, path: &str) -> Unusable {
+        if self.problems.find(&Cause::ClockNotInSeconds).is_some() {
+            return Unusable::Clock { clock: "`counter`, `uptime` or `x86-tsc`".to_string() };
+        }
         let first = self.problems.messages(path).next();
         Unusable::NoTimerEvent { lines: self.line_number, first }
     }

@@ -128,15 +128,23 @@ impl Counts {
     }
 }
 
-/// Returns the CPUs without events although threads were woken there, after which a CPU switches.
-pub(super) fn unrecorded_cpus(records: &List<Record>, counts: &Counts) -> Vec<CpuId> {
+/// Returns those of the CPUs without events that were not recorded: all if the recording is of some
+/// CPUs only, or those on which threads were woken, after which a CPU switches.
+pub(super) fn unrecorded_cpus(
+    records: &List<Record>,
+    counts: &Counts,
+    cpus: u16,
+    is_of_some: bool,
+) -> Vec<CpuId> {
     const WAKEUPS_MIN: usize = 4;
-    let silent = (0..).map(CpuId).zip(&counts.cpus).filter(|(_, events)| **events == Some(0));
+    let events = |cpu: &CpuId| counts.cpus.get(cpu.index()).copied().flatten();
     let is_wakeup =
         |event: &Event, cpu| event.kind() == EventKind::SchedWakeup && event.target() == Some(cpu);
     let wakeups = |cpu| records.iter().filter(|record| is_wakeup(&record.event, cpu)).count();
-    let found = silent.map(|(cpu, _)| cpu).filter(|cpu| wakeups(*cpu) >= WAKEUPS_MIN);
-    if counts.of(EventKind::SchedSwitch) > 0 { found.collect() } else { Vec::new() }
+    let has_switches = counts.of(EventKind::SchedSwitch) > 0;
+    let is_woken = |cpu| has_switches && events(&cpu).is_some() && wakeups(cpu) >= WAKEUPS_MIN;
+    let silent = (0..cpus).map(CpuId).filter(|cpu| events(cpu).is_none_or(|count| count == 0));
+    silent.filter(|cpu| is_of_some || is_woken(*cpu)).collect()
 }
 
 /// Counts the cancels of wheel timers, and those of timers that were not armed since their last

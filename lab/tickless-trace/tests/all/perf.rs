@@ -1,8 +1,9 @@
 //! Recordings of perf 6.1, read directly: beside what `perf script` prints of them, beside a
 //! `trace.dat` of the same time, and damaged.
 
-use crate::support::{assert_documented, data, recorded, strip};
+use crate::support::{assert_documented, data, parsed, recorded, strip};
 use std::collections::{HashMap, HashSet};
+use tickless_core::time::CpuId;
 use tickless_trace::Trace;
 use tickless_trace::read::{Cause, Context, NameId, Record};
 
@@ -91,6 +92,22 @@ fn other_recordings_of_perf_are_refused_by_name() {
         let error = Trace::parse("perf.data", &changed[..]).unwrap_err().to_string();
         assert!(error.contains(want), "{error}");
     }
+}
+
+/// An event has a number for each CPU that was recorded.
+#[test]
+fn cpus_that_perf_did_not_record_are_gaps() {
+    let mut file = data("perf-lost.data.gz");
+    let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    const CPUS: u32 = 7;
+    let before = file[72] & ((1 << CPUS) - 1);
+    let feature = number(number(40) + number(48) + 16 * before.count_ones() as usize);
+    file[feature + 4] += 1;
+    let trace = parsed(&file);
+    let cause = Cause::CpuNotRecorded { cpu: CpuId(2) };
+    assert!(trace.problems.find(&cause).is_some(), "{:?}", trace.problems);
+    let unseen = trace.gaps.iter().find(|gap| gap.cpu == CpuId(2)).unwrap();
+    assert_eq!(unseen.to.since(unseen.from), trace.span());
 }
 
 /// Goal: the book's table of tools is what the files in the tests show.
