@@ -9,8 +9,8 @@
 //! - A number that was perhaps cut off is not used. A field that the kernel did not print has a
 //!   value that means "not printed".
 //! - No input causes a panic. A trace takes 56 bytes per event. More than 16 MB of them are in a
-//!   temporary file, in `TMPDIR` or `/var/tmp`, and so is a `trace.dat` while it is read. Without
-//!   room there, they are in memory. A text takes some 2 MB for each CPU of this machine.
+//!   temporary file, in `TMPDIR` or `/var/tmp`, and so is a packed `trace.dat` while it is read.
+//!   Without room there, they are in memory. A text takes some 2 MB for each CPU of this machine.
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU recorded them.
 //!
@@ -43,6 +43,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::list::List;
+use dat::Source;
 use open::Input;
 use rustc_hash::FxHashMap;
 use tickless_core::time::{CpuId, Ns};
@@ -111,9 +112,11 @@ impl Trace {
     /// events are out of order. Text is read on all CPUs, and unpacked on one more thread.
     pub fn read(path: &Path) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy();
-        match File::open(path) {
-            Ok(file) => Trace::parse(&name, file),
-            Err(error) => Err(TraceError { path: name.into(), why: Unusable::Open(error) }),
+        let named = |why| TraceError { path: name.to_string(), why };
+        let file = File::open(path).map_err(|error| named(Unusable::Open(error)))?;
+        match Source::of(&file, dat::MAGIC) {
+            Some(file) => binary::read(&name, &file).map_err(named),
+            None => Trace::parse(&name, file),
         }
     }
 
@@ -121,7 +124,7 @@ impl Trace {
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
         let read = open::open(input).and_then(|input| match input {
             Input::Text(lines) => reader::read(path, lines),
-            Input::Dat(file) => binary::read(path, &file),
+            Input::Dat(file) => binary::read(path, &Source::List(&file)),
             Input::Perf(file) => perf::read(path, &file),
         });
         read.map_err(|why| TraceError { path: path.to_owned(), why })

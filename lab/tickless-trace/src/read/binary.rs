@@ -9,7 +9,7 @@ use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::Context;
 use super::build::Reading;
-use super::dat::{self, Dat, Entry, Field, Found, Ring};
+use super::dat::{self, Dat, Entry, Field, Found, Ring, Source};
 use super::event::{Event, EventKind};
 use super::fields::printable;
 use super::gap::Loss;
@@ -19,19 +19,16 @@ use super::problem::{Cause, Unusable};
 use super::reader::Reader;
 use super::symbols::Symbols;
 use super::{Record, Trace};
-use crate::list::List;
 
 /// The clocks of the ring buffer that count nanoseconds.
 const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// Reads a whole `trace.dat`. O(n log n) in the number of events.
-pub(super) fn read(path: &str, file: &List<u8>) -> Result<Trace, Unusable> {
+pub(super) fn read(path: &str, file: &Source<'_>) -> Result<Trace, Unusable> {
     let mut dat = dat::read(file)?;
     let mut reader = Reader::of_recording(&mut dat);
     let mut recorded = std::mem::take(&mut dat.buffers);
-    // The pages of instances in a file of version 6 are not loaded.
-    let has_pages = |buffer: &dat::Buffer| buffer.cpus.iter().any(|(_, pages)| !pages.is_empty());
-    recorded.retain(|buffer| !buffer.is_loaded() || has_pages(buffer));
+    recorded.retain(|buffer| buffer.places.iter().any(|(.., size)| *size > 0));
     let name = |buffer: &dat::Buffer| match buffer.name.as_str() {
         "" => "the top instance".to_string(),
         name => printable(name.as_bytes()),
@@ -47,7 +44,7 @@ pub(super) fn read(path: &str, file: &List<u8>) -> Result<Trace, Unusable> {
 }
 
 /// The events of a CPU that are still to come.
-struct Source<'a> {
+struct Stream<'a> {
     cpu: CpuId,
     ring: Ring<'a>,
     /// The time of the next event, and where its record is in the ring.
@@ -79,7 +76,12 @@ impl Reader {
     }
 
     /// Reads the events of all CPUs in the order of their times, and numbers them from 1.
-    fn buffer(&mut self, dat: &Dat, buffer: &dat::Buffer, file: &List<u8>) -> Result<(), Unusable> {
+    fn buffer(
+        &mut self,
+        dat: &Dat,
+        buffer: &dat::Buffer,
+        file: &Source<'_>,
+    ) -> Result<(), Unusable> {
         let clock = buffer.clock.as_str();
         if !clock.is_empty() && !CLOCKS.contains(&clock) {
             return Err(Unusable::Clock { clock: printable(clock.as_bytes()) });
@@ -88,12 +90,13 @@ impl Reader {
         let mut sources = Vec::new();
         // For each CPU, the time of its next event.
         let mut order = BinaryHeap::new();
-        let bytes = buffer.unpacked.as_ref().unwrap_or(file);
+        let unpacked = buffer.unpacked.as_ref().map(Source::List);
+        let file = unpacked.as_ref().unwrap_or(file);
         for (at, (cpu, pages)) in buffer.cpus.iter().enumerate() {
             let cpu = cpu_id((*cpu).into())
                 .ok_or(Unusable::Damaged { form: "trace.dat", what: "table of CPUs" })?;
-            let ring = Ring::new(bytes, pages.clone(), buffer.page_size, dat.formats.data);
-            let mut source = Source { cpu, ring, next: (0, 0..0), is_lost: false };
+            let ring = Ring::new(file, pages.clone(), buffer.page_size, dat.formats.data);
+            let mut source = Stream { cpu, ring, next: (0, 0..0), is_lost: false };
             if self.advance(&mut source, &mut missed) {
                 order.push(Reverse((source.next.0, at)));
             }
@@ -119,17 +122,23 @@ impl Reader {
                 PeekMut::pop(first);
             }
         }
+        let counted = dat.statistics.iter().filter(|(name, _)| *name == buffer.name);
+        let statistics: Vec<&str> = counted.map(|(_, text)| &**text).collect();
         for (at, source) in sources.iter().enumerate() {
             // With the option `overwrite` off, the kernel drops the last events, and only counts.
-            let dropped = dat.statistics.get(at).map_or(0, |text| counter(text, "dropped events"));
+            let dropped = statistics.get(at).map_or(0, |text| counter(text, "dropped events"));
             if dropped > 0 {
                 self.lose(Some(dropped), Some(source.cpu));
             }
-            if dropped > 0 || source.is_lost {
+            let is_cut = buffer.is_cut(at);
+            if is_cut {
+                self.note_file(Cause::PagesDamaged);
+            }
+            if dropped > 0 || source.is_lost || is_cut {
                 losses.push(Loss { line: u32::MAX - 1, cpu: Some(source.cpu) });
             }
         }
-        let overrun: u64 = dat.statistics.iter().map(|text| counter(text, "overrun")).sum();
+        let overrun: u64 = statistics.iter().map(|text| counter(text, "overrun")).sum();
         if overrun > missed {
             self.lose(Some(overrun - missed), None);
         }
@@ -138,7 +147,7 @@ impl Reader {
     }
 
     /// Goes to the next event of a CPU. Returns `false` if there is none.
-    fn advance(&mut self, source: &mut Source<'_>, missed: &mut u64) -> bool {
+    fn advance(&mut self, source: &mut Stream<'_>, missed: &mut u64) -> bool {
         while let Some(found) = source.ring.next() {
             match found {
                 Found::Event(time, at) => {
@@ -152,7 +161,7 @@ impl Reader {
     }
 
     /// Notes that events of a CPU are missing.
-    fn lost(&mut self, source: &mut Source<'_>, loss: Found, missed: &mut u64) {
+    fn lost(&mut self, source: &mut Stream<'_>, loss: Found, missed: &mut u64) {
         if let Found::Lost { count, is_damage } = loss {
             source.is_lost = true;
             *missed += count.unwrap_or(0);

@@ -65,21 +65,3 @@ impl Symbols {
         found.map(|(address, ..)| *address)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_belongs_to_the_function_before_it() {
-        let text = "ffffffff81000100 t later\nffffffff81000000 T first\n\nbroken\n\
-                    ffffffff81000200 t one\nffffffff81000200 t two\n0000000000000000 A hidden\n";
-        let symbols = Symbols::parse(text.to_string());
-        assert_eq!(symbols.name(0xffff_ffff_8100_0000), Some("first"));
-        assert_eq!(symbols.name(0xffff_ffff_8100_01ff), Some("later"));
-        assert_eq!(symbols.name(0xffff_ffff_8100_0200), Some("one"));
-        assert_eq!(symbols.name(7), None);
-        assert_eq!(symbols.address("later"), Some(0xffff_ffff_8100_0100));
-        assert_eq!(symbols.address("hidden"), None);
-    }
-}

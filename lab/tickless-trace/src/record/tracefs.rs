@@ -64,21 +64,3 @@ fn refused(errno: Errno) -> RecordError {
         errno => RecordError::NotMounted(errno.into()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mount_errors_give_advice() {
-        for (errno, advice) in [
-            (Errno::NODEV, "CONFIG_FTRACE"),
-            (Errno::PERM, "sudo"),
-            (Errno::ACCESS, "sudo"),
-            (Errno::NOSYS, "mount -t tracefs"),
-        ] {
-            let message = refused(errno).to_string();
-            assert!(message.contains(advice), "{errno}: {message}");
-        }
-    }
-}

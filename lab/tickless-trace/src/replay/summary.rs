@@ -76,13 +76,25 @@ pub struct FunctionStarts {
 
 /// Replays a trace under each of these policies, on all CPUs, and returns all results.
 pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
-    let (overlap, script) =
-        rayon::join(|| overlap::find(trace), || script::writer(trace, inference).write(trace));
     let writes = trace.device_writes() as u64;
     let (seconds, seen_percent) = (trace.span().0 as f64 / 1e9, trace.seen_percent());
     let shows_spurious = [EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
     let shows_spurious = shows_spurious.iter().all(|kind| trace.count(*kind) > 0);
     let interrupts = trace.count(EventKind::LocalTimerEntry) as u64;
+    // If device writes were recorded, the recording kernel's own policy is compared with the
+    // default ones, so replay these too.
+    let compared = match writes {
+        0 => Vec::new(),
+        _ => [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(trace)]].concat(),
+    };
+    let wanted = |policy: &ReplayPolicy| policies.contains(policy) || compared.contains(policy);
+    let replayed: Vec<_> = ReplayPolicy::ALL.into_iter().filter(wanted).collect();
+    let replay = || {
+        let script = script::writer(trace, inference).write(trace);
+        let results = replay(trace, &script, &replayed);
+        (script, results)
+    };
+    let (overlap, (script, mut results)) = rayon::join(|| overlap::find(trace), replay);
     let recorded = Recorded {
         device_writes: (writes > 0).then_some(writes),
         timer_interrupts: (interrupts > 0).then_some(interrupts),
@@ -91,15 +103,6 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         queue_lateness_ns: script.late.of(Family::Queue),
         spurious_interrupts: shows_spurious.then_some(script.spurious),
     };
-    // If device writes were recorded, the recording kernel's own policy is compared with the
-    // default ones, so replay these too.
-    let compared = match recorded.device_writes {
-        Some(_) => [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(trace)]].concat(),
-        None => Vec::new(),
-    };
-    let wanted = |policy: &ReplayPolicy| policies.contains(policy) || compared.contains(policy);
-    let replayed: Vec<_> = ReplayPolicy::ALL.into_iter().filter(wanted).collect();
-    let mut results = replay(trace, &script, &replayed);
     let [wheel, queue] = script.counts;
     let operations = OperationCounts {
         start: wheel.start + queue.start,

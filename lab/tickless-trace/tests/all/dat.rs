@@ -47,6 +47,40 @@ fn recordings_are_what_their_text_says() {
     }
 }
 
+/// Goal: a file is read alike where it is, through a pipe, and if its events are of an instance; and
+/// one that was cut has a gap at its end.
+#[test]
+fn files_are_read_as_a_whole_or_have_a_gap() {
+    let file = data("version-6.dat.gz");
+    let find = |word: &[u8]| file.windows(word.len()).position(|at| at == word).unwrap();
+    let (options, table) = (find(b"options  \0") + 10, find(b"flyrecord\0"));
+    // A copy for which the disk had no room often ends with a whole page.
+    for pages in 1..9 {
+        let trace = parsed(&file[..file.len() - 4096 * pages]);
+        assert!(trace.problems.find(&Cause::PagesDamaged).is_some(), "{pages}");
+        assert_eq!(trace.gaps.last().unwrap().record, trace.records.len(), "{pages}");
+    }
+    // The table goes to the end, and an option with its place comes before all others.
+    let place = (file.len() + 17).to_le_bytes();
+    let option = [&[3, 0, 11, 0, 0, 0], &place[..], b"ia\0"].concat();
+    let mut instance = [&file[..options], &option, &file[options..]].concat();
+    let from = instance.len();
+    instance.extend_from_slice(&file[table..table + 42]);
+    for at in [from + 10, from + 26] {
+        let moved = u64::from_le_bytes(instance[at..at + 8].try_into().unwrap()) + 17;
+        instance[at..at + 8].copy_from_slice(&moved.to_le_bytes());
+    }
+    instance[17 + table + 10..][..32].fill(0);
+    let wanted = events(&recorded("version-6.dat.gz"));
+    for content in [file, instance] {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(place.path(), &content).unwrap();
+        for trace in [Trace::read(place.path()).unwrap(), parsed(&content)] {
+            assert!(events(&trace) == wanted);
+        }
+    }
+}
+
 /// The kernel prints other addresses, and times in microseconds.
 #[test]
 fn a_recording_is_what_the_kernel_prints() {

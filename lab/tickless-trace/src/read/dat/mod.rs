@@ -7,6 +7,7 @@
 //! Guarantees: every position and size in the file is checked before it is used. What is damaged
 //! inside a CPU's pages becomes a gap of this CPU; any other damage is an error.
 
+mod file;
 mod formats;
 mod ring;
 
@@ -18,6 +19,7 @@ use ruzstd::decoding::StreamingDecoder;
 use std::io::Read;
 use std::ops::Range;
 
+pub(super) use file::Source;
 pub(super) use formats::{Field, Formats};
 pub(super) use ring::{Entry, Found, Ring};
 
@@ -54,8 +56,9 @@ pub(super) struct Dat {
     pub(super) threads: Vec<u8>,
     pub(super) release: Option<String>,
     pub(super) cpus: Option<u16>,
-    /// The counters of a CPU's buffer, one text for each CPU.
-    pub(super) statistics: Vec<String>,
+    /// The counters of a CPU's buffer, one text for each CPU, each with the name of its instance.
+    pub(super) statistics: Vec<(String, String)>,
+    counted: String,
     pub(super) buffers: Vec<Buffer>,
 }
 
@@ -70,7 +73,7 @@ pub(super) struct Buffer {
     pub(super) cpus: Vec<(u16, Range<usize>)>,
     pub(super) unpacked: Option<List<u8>>,
     /// Where the pages are: the number of the CPU, a position and a size in the file.
-    places: Vec<(u16, u64, u64)>,
+    pub(super) places: Vec<(u16, u64, u64)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,10 +138,13 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string()
 }
 
-/// Reads a whole file. The error names the part of the file that cannot be read.
-pub(super) fn read(file: &[u8]) -> Result<Dat, Unusable> {
+/// Reads what a file has beside its pages. The error names the part that cannot be read.
+pub(super) fn read(file: &Source<'_>) -> Result<Dat, Unusable> {
+    // Formats and names come first, and take some megabytes.
+    const BEGIN_MAX: u64 = 32 << 20;
     let damaged = |what: &'static str| Unusable::Damaged { form: "trace.dat", what };
-    let mut head = Bytes(file);
+    let begin = file.bytes(0, file.len().min(BEGIN_MAX)).unwrap_or_default();
+    let mut head = Bytes(&begin);
     let version = version(&mut head).ok_or(damaged("beginning"))?;
     if head.take(2) != Some(&[0, 8]) {
         return Err(Unusable::ForeignDat);
@@ -173,13 +179,14 @@ pub(super) fn tracing_data(bytes: &[u8]) -> Result<Dat, &'static str> {
 impl Dat {
     fn version_6(
         &mut self,
-        file: &[u8],
+        file: &Source<'_>,
         mut head: Bytes<'_>,
         page_size: usize,
     ) -> Result<(), &'static str> {
         self.formats_and_names(&mut head)?;
         let cpus = head.u32().ok_or("number of CPUs")?;
         let mut top = Buffer { page_size, ..Buffer::default() };
+        let mut instances = Vec::new();
         if head.0.starts_with(OPTIONS) {
             head.word(OPTIONS).ok_or("options")?;
             loop {
@@ -189,22 +196,23 @@ impl Dat {
                 }
                 let data = head.text_of_u32().ok_or("options")?;
                 if id == OptionId::Buffer as u16 {
-                    let name = Bytes(data.get(8..).unwrap_or_default()).text();
-                    self.buffers
-                        .push(Buffer { name: lossy(name.ok_or("options")?), ..Buffer::default() });
+                    let mut data = Bytes(data);
+                    instances.push(data.u64().zip(data.text()).ok_or("options")?);
                 } else if let Some(clock) = self.option(id, data) {
                     top.clock = clock;
                 }
             }
         }
-        head.word(FLYRECORD).ok_or("table of CPUs")?;
-        for cpu in 0..cpus {
-            let place = head.u64().zip(head.u64()).ok_or("table of CPUs")?;
-            top.places.push((u16::try_from(cpu).map_err(|_| "table of CPUs")?, place.0, place.1));
+        top.places = table(&mut head, cpus).ok_or("table of CPUs")?;
+        self.buffers.push(top);
+        for (at, name) in instances {
+            let size = FLYRECORD.len() as u64 + 16 * u64::from(cpus);
+            let places = file.bytes(at, size).and_then(|it| table(&mut Bytes(&it), cpus));
+            let (name, places) = (lossy(name), places.ok_or("table of CPUs")?);
+            self.buffers.push(Buffer { name, page_size, places, ..Buffer::default() });
         }
-        top.load(file, Packing::Plain);
-        self.buffers.insert(0, top);
-        Ok(())
+        let load = |buffer: &mut Buffer| buffer.load(file, Packing::Plain);
+        self.buffers.iter_mut().try_for_each(load).ok_or("table of CPUs")
     }
 
     fn formats_and_names(&mut self, head: &mut Bytes<'_>) -> Result<(), &'static str> {
@@ -217,7 +225,7 @@ impl Dat {
         Ok(())
     }
 
-    fn version_7(&mut self, file: &[u8], mut head: Bytes<'_>) -> Result<(), &'static str> {
+    fn version_7(&mut self, file: &Source<'_>, mut head: Bytes<'_>) -> Result<(), &'static str> {
         let packing = match head.text().ok_or("kind of compression")? {
             b"none" => Packing::Plain,
             b"zlib" => Packing::Zlib,
@@ -225,7 +233,8 @@ impl Dat {
             _ => return Err("kind of compression, which is neither zlib nor zstd"),
         };
         head.text().ok_or("version of the compression")?;
-        let mut next = head.u64().ok_or("place of the options")?;
+        // trace-cmd writes it last.
+        let mut next = head.u64().filter(|at| *at > 0).ok_or("place of the options")?;
         // Each options section names the next one. A damaged file could name one twice.
         const SECTIONS_MAX: u32 = 1_000;
         for _ in 0..SECTIONS_MAX {
@@ -282,7 +291,11 @@ impl Dat {
             let cpus = Bytes(data).u32().and_then(|cpus| u16::try_from(cpus).ok());
             self.cpus = cpus.filter(|cpus| *cpus > 0);
         } else if id == OptionId::Statistics as u16 {
-            self.statistics.push(text);
+            // Those of other instances come behind headings with their names.
+            match text.trim().strip_prefix("Buffer: ") {
+                Some(name) => self.counted = name.to_string(),
+                None => self.statistics.push((self.counted.clone(), text)),
+            }
         }
         None
     }
@@ -314,15 +327,15 @@ impl Dat {
 }
 
 /// Reads a section of a file of version 7: its content without its header, unpacked.
-fn section(file: &[u8], at: u64, packing: Packing) -> Option<Vec<u8>> {
-    let mut bytes = Bytes(file);
-    bytes.take(at)?;
-    bytes.u16()?;
-    let is_packed = bytes.u16()? & 1 != 0;
-    bytes.u32()?;
-    let size = bytes.u64()?;
-    let mut content = Bytes(bytes.take(size)?);
-    if is_packed { piece(&mut content, packing) } else { Some(content.0.to_vec()) }
+fn section(file: &Source<'_>, at: u64, packing: Packing) -> Option<Vec<u8>> {
+    const HEADER: u64 = 16;
+    let header = file.bytes(at, HEADER)?;
+    let mut header = Bytes(&header);
+    header.u16()?;
+    let is_packed = header.u16()? & 1 != 0;
+    header.u32()?;
+    let content = file.bytes(at.checked_add(HEADER)?, header.u64()?)?;
+    if is_packed { piece(&mut Bytes(&content), packing) } else { Some(content) }
 }
 
 /// Unpacks a piece: the size of the packed data, that of the unpacked data, and the packed data.
@@ -346,8 +359,14 @@ fn piece(bytes: &mut Bytes<'_>, packing: Packing) -> Option<Vec<u8>> {
     (content.len() as u64 == unpacked).then_some(content)
 }
 
+/// Reads where the pages of each CPU are, in a file of version 6.
+fn table(head: &mut Bytes<'_>, cpus: u32) -> Option<Vec<(u16, u64, u64)>> {
+    head.word(FLYRECORD)?;
+    (0..cpus).map(|cpu| Some((u16::try_from(cpu).ok()?, head.u64()?, head.u64()?))).collect()
+}
+
 /// Reads the option of an instance of a file of version 7, and its pages.
-fn buffer(file: &[u8], data: &[u8], packing: Packing) -> Option<Buffer> {
+fn buffer(file: &Source<'_>, data: &[u8], packing: Packing) -> Option<Buffer> {
     let mut data = Bytes(data);
     let at = data.u64()?;
     let mut buffer = Buffer {
@@ -360,34 +379,37 @@ fn buffer(file: &[u8], data: &[u8], packing: Packing) -> Option<Buffer> {
         let cpu = u16::try_from(data.u32()?).ok()?;
         buffer.places.push((cpu, data.u64()?, data.u64()?));
     }
-    let flags = Bytes(file.get(usize::try_from(at).ok()?.checked_add(2)?..)?).u16()?;
+    let flags = Bytes(&file.bytes(at.checked_add(2)?, 2)?).u16()?;
     buffer.load(file, if flags & 1 != 0 { packing } else { Packing::Plain })?;
     Some(buffer)
 }
 
 impl Buffer {
-    pub(in crate::read) fn is_loaded(&self) -> bool {
-        self.name.is_empty() || !self.places.is_empty()
+    /// Returns whether the file ends before the pages of the CPU at this place in the list do.
+    pub(in crate::read) fn is_cut(&self, at: usize) -> bool {
+        self.unpacked.is_none() && self.places[at].2 > self.cpus[at].1.len() as u64
     }
 
     /// Finds the pages of all CPUs. Packed pages are in pieces, whose number comes first.
-    fn load(&mut self, file: &[u8], packing: Packing) -> Option<()> {
+    fn load(&mut self, file: &Source<'_>, packing: Packing) -> Option<()> {
         if packing != Packing::Plain {
             self.unpacked = Some(List::default());
         }
         for &(cpu, at, size) in &self.places {
-            let from = usize::try_from(at).ok()?.min(file.len());
-            let rest = &file[from..];
-            let mut bytes = Bytes(rest);
+            let mut at = at.min(file.len());
             let pages = match &mut self.unpacked {
                 // A file that was cut off has the first pages.
-                None => from..from + (rest.len() as u64).min(size) as usize,
+                None => at as usize..(at + (file.len() - at).min(size)) as usize,
                 Some(unpacked) => {
                     let from = unpacked.len();
                     // The size does not count the word with the number of pieces.
-                    let pieces = if size > 0 { bytes.u32()? } else { 0 };
+                    let pieces = if size > 0 { Bytes(&file.bytes(at, 4)?).u32()? } else { 0 };
+                    at += 4;
                     for _ in 0..pieces {
-                        unpacked.extend_from_slice(&piece(&mut bytes, packing)?);
+                        let packed = Bytes(&file.bytes(at, 4)?).u32()?;
+                        let bytes = file.bytes(at, 8 + u64::from(packed))?;
+                        unpacked.extend_from_slice(&piece(&mut Bytes(&bytes), packing)?);
+                        at += bytes.len() as u64;
                     }
                     from..unpacked.len()
                 }

@@ -13,8 +13,7 @@
 //! | 30 | the higher bits of the time since the event before, in nanoseconds |
 //! | 31 | the higher bits of an absolute time |
 
-use super::Bytes;
-use crate::list::{List, Walk};
+use super::{Bytes, Source};
 use std::ops::Range;
 
 /// What the pages have at one place.
@@ -36,10 +35,15 @@ pub(in crate::read) struct Entry<'a> {
 const MISSED: u64 = 1 << 31;
 const COUNTED: u64 = 1 << 30;
 const SIZE: u64 = (1 << 27) - 1;
+/// How much of the file is read at once, if that is more than a page.
+const PART: usize = 1 << 16;
 
 /// The pages of a CPU. As an iterator, what is in them, in order.
 pub(in crate::read) struct Ring<'a> {
-    bytes: Walk<'a, u8>,
+    file: &'a Source<'a>,
+    /// Some pages as they are in the file, and where they begin there.
+    read: Vec<u8>,
+    begin: usize,
     /// Where the pages are that are still to come.
     pages: Range<usize>,
     page_size: usize,
@@ -86,19 +90,39 @@ impl Iterator for Ring<'_> {
 impl<'a> Ring<'a> {
     /// Reads the pages that are at this place.
     pub(in crate::read) fn new(
-        bytes: &'a List<u8>,
+        file: &'a Source<'a>,
         pages: Range<usize>,
         page_size: usize,
         data: usize,
     ) -> Ring<'a> {
-        let (bytes, page_size) = (Walk::of(bytes), page_size.max(data + 1));
+        let (read, begin, page_size) = (Vec::new(), 0, page_size.max(data + 1));
         let (events, time, latest, is_cut) = (0..0, 0, 0, false);
-        Ring { bytes, pages, page_size, data, events, time, latest, is_cut }
+        Ring { file, read, begin, pages, page_size, data, events, time, latest, is_cut }
+    }
+
+    /// Returns what is at a place of the current page.
+    fn get(&self, at: Range<usize>) -> &[u8] {
+        &self.read[at.start - self.begin..at.end - self.begin]
+    }
+
+    /// Reads a page, and those after it.
+    fn load(&mut self, page: &Range<usize>) -> Option<()> {
+        if page.start < self.begin || page.end > self.begin + self.read.len() {
+            let pages = (PART / self.page_size).max(1).saturating_mul(self.page_size);
+            let rest = page.start..self.pages.end.max(page.end);
+            self.read.resize(rest.len().min(pages), 0);
+            self.begin = page.start;
+            if !self.file.read(self.begin, &mut self.read) {
+                self.read.clear();
+                return None;
+            }
+        }
+        Some(())
     }
 
     /// Returns the event that was found last.
-    pub(in crate::read) fn entry(&self, time: u64, at: Range<usize>) -> Entry<'a> {
-        Entry { time, record: self.bytes.get(at) }
+    pub(in crate::read) fn entry(&self, time: u64, at: Range<usize>) -> Entry<'_> {
+        Entry { time, record: self.get(at) }
     }
 
     /// Skips the rest of the current page, which is damaged.
@@ -110,7 +134,8 @@ impl<'a> Ring<'a> {
     /// Begins a page. Returns the loss before its first event, if there was one; `None` if the page
     /// is damaged.
     fn page(&mut self, place: Range<usize>) -> Option<Option<Found>> {
-        let page = self.bytes.get(place.clone());
+        self.load(&place)?;
+        let page = self.get(place.clone());
         let mut head = Bytes(page);
         let (time, commit) = head.u64().zip(head.u64())?;
         let size = (commit & SIZE) as usize;
@@ -120,9 +145,9 @@ impl<'a> Ring<'a> {
             return None;
         }
         let begin = place.start + self.data;
-        (self.events, self.time) = (begin..begin + size, time);
         let end = page.get(self.data + size..).unwrap_or_default();
         let count = if commit & COUNTED != 0 { Bytes(end).u64() } else { None };
+        (self.events, self.time) = (begin..begin + size, time);
         Some((commit & MISSED != 0).then_some(Found::Lost { count, is_damage: false }))
     }
 
@@ -133,7 +158,8 @@ impl<'a> Ring<'a> {
         const ABSOLUTE: u32 = 31;
         // The highest bits of an absolute time are not in the buffer.
         const ABSOLUTE_BITS: u32 = 59;
-        let mut events = Bytes(self.bytes.get(self.events.clone()));
+        let Range { start, end } = self.events;
+        let mut events = Bytes(&self.read[start - self.begin..end - self.begin]);
         let word = events.u32()?;
         let (kind, delta) = (word & 31, u64::from(word >> 5));
         // Behind a time comes its event in the same page, even if it was discarded.
@@ -162,7 +188,7 @@ impl<'a> Ring<'a> {
                     words => u64::from(words) * 4,
                 };
                 events.take(length)?;
-                let end = self.events.end - events.0.len();
+                let end = end - events.0.len();
                 self.time = self.time.checked_add(delta)?;
                 // The times of a CPU never go back.
                 if self.time < self.latest {
@@ -173,7 +199,7 @@ impl<'a> Ring<'a> {
                 return Some(Some(Found::Event(self.time, end - length as usize..end)));
             }
         }
-        self.events.start = self.events.end - events.0.len();
+        self.events.start = end - events.0.len();
         Some(None)
     }
 }
