@@ -328,8 +328,8 @@ pub enum Unusable {
     KindUnreadable { event: EventKind, unread: u64, read: u64, first: String },
     #[error(
         "events of several instances or hosts, whose timers and CPUs are not the same: {names}. \
-         Give one at a time: record each into a file of its own (trace-cmd extract -B NAME -o FILE), or \
-         print one file (trace-cmd report -i FILE)"
+         Give one at a time: record each into a file of its own (trace-cmd extract -B NAME -o \
+         FILE), or print one file (trace-cmd report -i FILE)"
     )]
     Several { names: String },
     #[error(

@@ -47,7 +47,7 @@ fn recordings_are_what_their_text_says() {
     }
 }
 
-/// Goal: a file is read alike where it is, through a pipe, and if its events are of an instance; and
+/// Goal: a file is read alike where it is, through a pipe, and if its events are of an instance;
 /// one that was cut has a gap at its end.
 #[test]
 fn files_are_read_as_a_whole_or_have_a_gap() {
