@@ -331,8 +331,9 @@ impl Reader {
         let ahead_ns = expiries.ahead_ns();
         let (silence, hz) = (sound.silence.0, self.header.hz);
         self.losses.extend(gap::silences(&self.records, silence, hz, ahead_ns));
-        let some = self.is_of_some_cpus;
-        for cpu in soundness::unrecorded_cpus(&self.records, &self.counts, cpus, some) {
+        const WAKEUPS_MIN: usize = 4;
+        let min = (!self.is_of_some_cpus).then_some(WAKEUPS_MIN);
+        for cpu in soundness::unrecorded_cpus(&self.records, &self.counts, cpus, min) {
             self.note_file(Cause::CpuNotRecorded { cpu });
             self.losses.push(Loss { line: u32::MAX - 1, cpu: Some(cpu) });
         }

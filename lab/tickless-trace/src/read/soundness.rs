@@ -128,23 +128,22 @@ impl Counts {
     }
 }
 
-/// Returns those of the CPUs without events that were not recorded: all if the recording is of some
-/// CPUs only, or those on which threads were woken, after which a CPU switches.
+/// Returns those of the CPUs without events that were not recorded: those on which at least so many
+/// threads were woken, after which a CPU switches; or all, if the recording is of some CPUs only.
 pub(super) fn unrecorded_cpus(
     records: &List<Record>,
     counts: &Counts,
     cpus: u16,
-    is_of_some: bool,
+    wakeups_min: Option<usize>,
 ) -> Vec<CpuId> {
-    const WAKEUPS_MIN: usize = 4;
     let events = |cpu: &CpuId| counts.cpus.get(cpu.index()).copied().flatten();
     let is_wakeup =
         |event: &Event, cpu| event.kind() == EventKind::SchedWakeup && event.target() == Some(cpu);
     let wakeups = |cpu| records.iter().filter(|record| is_wakeup(&record.event, cpu)).count();
     let has_switches = counts.of(EventKind::SchedSwitch) > 0;
-    let is_woken = |cpu| has_switches && events(&cpu).is_some() && wakeups(cpu) >= WAKEUPS_MIN;
+    let is_woken = |cpu, min| has_switches && events(&cpu).is_some() && wakeups(cpu) >= min;
     let silent = (0..cpus).map(CpuId).filter(|cpu| events(cpu).is_none_or(|count| count == 0));
-    silent.filter(|cpu| is_of_some || is_woken(*cpu)).collect()
+    silent.filter(|cpu| wakeups_min.is_none_or(|min| is_woken(*cpu, min))).collect()
 }
 
 /// Counts the cancels of wheel timers, and those of timers that were not armed since their last
