@@ -89,6 +89,7 @@ mod tests {
         let text = "Timer List Version: v0.10\n\ncpu: 0\n  .idle_calls     : 9\n  \
                     .idle_sleeps    : 5\ncpu: 11\n  .idle_sleeps    : 77\nTick Device: x\n";
         assert_eq!(IdleStops::parse(text), stops(&[(0, 5), (11, 77)]));
+        assert_eq!(IdleStops::parse(&text.replace("v0.10", "v0.9")), stops(&[(0, 5), (11, 77)]));
         // Linux 7.2's, v0.11.
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/kernels/7.2-timer_list.txt");
         let real = IdleStops::parse(&fs::read_to_string(file).unwrap());
