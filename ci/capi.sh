@@ -112,10 +112,12 @@ memcheck=(valgrind -q --error-exitcode=9 --leak-check=full --fair-sched=try
   --errors-for-leak-kinds=definite,possible --child-silent-after-fork=yes)
 
 build_all() {
-  local source=$1 program=$2
+  local source=$1 program=$2 linker=gcc
   shift 2
-  compile "$source" "$program-static" "${static[@]}" "$@"
-  compile "$source" "$program-shared" "${shared[@]}" "$@"
+  [[ $source != *.cpp ]] || linker=g++
+  compile "$source" "$program.o" -c
+  "$linker" "$program.o" -o "$program-static" "${static[@]}" "$@"
+  "$linker" "$program.o" -o "$program-shared" "${shared[@]}" "$@"
   compile "$source" "$program-asan" "${sanitizers[@]}" "${static[@]}" "$@"
 }
 
