@@ -169,6 +169,9 @@ pub struct Least {
     pub quota_us: Option<u64>,
 }
 
+/// If threads get less of a CPU that has work of theirs, predictions of stood times are magnitudes.
+const SHARE_MIN: f64 = 0.9;
+
 /// Predicts how each limit of a request would delay the threads of a trace.
 pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaError> {
     let group = group(trace, request)?;
@@ -244,7 +247,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         delayed_percent_max: request.delayed_percent_max,
         settings,
         least,
-        notes: notes(trace, group, &recorded, most),
+        notes: notes(trace, group, &recorded, leave.share, most),
         busiest,
     })
 }
@@ -317,6 +320,7 @@ fn notes(
     trace: &Trace,
     group: Option<&Recorded>,
     recorded: &RecordedLimit,
+    cpu_share: f64,
     most: Option<&Busiest>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
@@ -336,6 +340,14 @@ fn notes(
         notes.push(format!(
             "the recording itself was throttled in {throttled} periods: wakeups that came late \
              then are late here too. Record without a limit, if you can"
+        ));
+    }
+    // Where threads wait for other programs then depends on where the kernel puts them.
+    if cpu_share < SHARE_MIN {
+        notes.push(format!(
+            "other programs had {:.0} % of the time of CPUs that had work of these threads: what \
+             stood still is a magnitude then, often wrong by a factor of two",
+            100.0 * (1.0 - cpu_share)
         ));
     }
     if trace.dropped_events > 0 {
