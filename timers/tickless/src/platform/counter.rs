@@ -42,6 +42,7 @@ mod imp {
     use crate::platform::counter::check_kernel_uses;
     use core::arch::asm;
 
+    /// Reads the counter.
     #[inline]
     pub fn read() -> u64 {
         let count: u64;
@@ -59,6 +60,7 @@ mod imp {
 mod imp {
     use crate::platform::clock_error::Fallback;
 
+    /// Returns zero, for there is no counter that all CPUs share.
     pub fn read() -> u64 {
         0
     }
