@@ -42,11 +42,13 @@ fn causes_are_reported_with_their_lines() {
 #[test]
 fn invalid_utf8_leaves_the_event_usable() {
     let mut text = format!("{HEADER}{EVENT}").into_bytes();
-    text.extend(b" \xff\xfe-1 [000] d.h1.  1.000002: hrtimer_start: hrtimer=1 function=\xff");
+    text.extend(b" \x1b\xff-9 [000] d.h1.  1.000002: hrtimer_start: hrtimer=1 function=\xff");
     text.extend(b" expires=7 softexpires=7\n");
     let trace = parsed(&text);
     assert_eq!(trace.records.len(), 2);
     assert!(trace.names.find("?").is_none());
+    // A terminal would obey the first of these characters.
+    assert_eq!(&*trace.tasks[&9], "\u{fffd}\u{fffd}");
     assert_eq!(trace.problems.find(&Cause::NotUtf8).unwrap().line, 3);
 }
 
