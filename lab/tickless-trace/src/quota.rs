@@ -169,7 +169,7 @@ pub struct Least {
     pub quota_us: Option<u64>,
 }
 
-/// If threads get less of a CPU that has work of theirs, predictions of stood times are magnitudes.
+/// If threads get less of a CPU that has work of theirs, predictions are magnitudes.
 const SHARE_MIN: f64 = 0.9;
 
 /// Predicts how each limit of a request would delay the threads of a trace.
@@ -345,8 +345,8 @@ fn notes(
     // Where threads wait for other programs then depends on where the kernel puts them.
     if cpu_share < SHARE_MIN {
         notes.push(format!(
-            "other programs had {:.0} % of the time of CPUs that had work of these threads: what \
-             stood still is a magnitude then, often wrong by a factor of two",
+            "other programs had {:.0} % of the time of CPUs that had work of these threads: \
+             predictions are magnitudes then, and stood times often wrong by a factor of two",
             100.0 * (1.0 - cpu_share)
         ));
     }
