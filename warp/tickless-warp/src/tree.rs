@@ -90,14 +90,6 @@ impl Tree {
         }
     }
 
-    /// Returns the process that has made a thread, if the tracer has yet to get the stop there.
-    pub(crate) fn parent_of_unannounced(&self, tid: pid_t) -> Option<pid_t> {
-        let process = self.unannounced.get(&tid).map(|_| self.process_of(tid))?;
-        let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        if process == tid { parent?.trim().parse().ok() } else { Some(process) }
-    }
-
     /// Adds a thread that has an event, unless it is known.
     pub(crate) fn appears(&mut self, tid: pid_t) -> &mut Thread {
         if !self.threads.contains_key(&tid) {

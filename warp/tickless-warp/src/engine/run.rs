@@ -97,7 +97,7 @@ pub fn run(
         has_resumed: false,
         tries_in: 0,
         stops_in: 0,
-        turns: Turns::default(),
+        turns: None,
         timers: HashMap::new(),
         timers_by_fd: HashMap::new(),
         descriptors_made: 0,
@@ -191,7 +191,6 @@ impl Engine<'_> {
             has_come = self.clock.jumps > before;
             if self.clock.jumps > jumps {
                 (rounds.awake, rounds.busy) = (0, 0);
-                self.turns.has_jumped(self.clock.jumps, self.tree.threads.keys().copied());
             }
             if !has_jumped {
                 self.sleep(&mut rounds);
@@ -300,16 +299,29 @@ impl Engine<'_> {
         true
     }
 
-    /// Resumes a thread whose wait the clock has jumped over: until its next call, which is perhaps
-    /// such a wait as well, but not if others have lately been awake, or it has made other calls.
-    /// The kernel asks no filter of seccomp about that call, so only if there are no others.
+    /// Resumes a thread whose wait the clock has jumped over, on the tracer's CPU if no others have
+    /// lately been awake: until its next call, which is perhaps such a wait as well, but not if it
+    /// has made other calls. The kernel asks no filter of seccomp about that call, so only if there
+    /// are no others.
     pub(crate) fn resume_to_next_call(&mut self, tid: pid_t) {
-        if self.tries_in == 0 && self.stops_in == 0 && !self.has_filters {
+        let is_alone = self.tries_in == 0;
+        if !is_alone || self.turns.as_ref().is_some_and(|turns| turns.tid != tid) {
+            self.end_turns();
+        }
+        if is_alone {
+            self.turns = self.turns.take().or_else(|| Turns::of(tid));
+            self.turns.iter_mut().for_each(Turns::follow);
+        }
+        if is_alone && self.stops_in == 0 && !self.has_filters {
             return ptrace::resume_to_next_call(tid);
         }
         self.tries_in = self.tries_in.saturating_sub(1);
         self.stops_in = self.stops_in.saturating_sub(1);
         ptrace::resume(tid, 0);
+    }
+
+    pub(crate) fn end_turns(&mut self) {
+        self.turns.take().iter().for_each(|turns| turns.release(turns.tid));
     }
 
     /// Decides whether all threads but one, which has stopped, wait.
@@ -351,12 +363,11 @@ impl Engine<'_> {
         let next = self.deadlines.next();
         let may_wait = next.is_some() || self.hides_waits();
         let looks = may_wait && self.clock.jumps_when_idle();
-        let is_kept = self.turns.go_on();
-        let spins = is_kept || (looks && rounds.busy <= BUSY);
-        if spins && rounds.quiet < SPINS {
+        if (looks || self.turns.is_some()) && rounds.quiet < SPINS && rounds.busy <= BUSY {
             std::thread::yield_now();
             return;
         }
+        self.end_turns();
         // The longer the program was busy, the less it matters to notice early that it is idle.
         let first = FIRST_LOOK * (rounds.busy / BUSY).clamp(1, 50);
         let look = first.saturating_mul(1 << (rounds.quiet - SPINS.min(rounds.quiet)).min(16));

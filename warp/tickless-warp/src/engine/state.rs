@@ -60,8 +60,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) tries_in: u32,
     /// For how many such waits not to stop the thread at its next call.
     pub(crate) stops_in: u32,
-    /// The threads that take turns with the tracer.
-    pub(crate) turns: Turns,
+    /// The thread that takes turns with the tracer.
+    pub(crate) turns: Option<Turns>,
     pub(crate) timers: HashMap<TimerId, Timer>,
     /// The timer that a process's descriptor was when the process last made a call on it.
     pub(crate) timers_by_fd: HashMap<(pid_t, u64), TimerId>,

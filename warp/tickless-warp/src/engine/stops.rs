@@ -23,7 +23,7 @@ impl Engine<'_> {
             Event::NewThread | Event::NewBorrower => {
                 if let Some(new) = ptrace::message(tid) {
                     self.tree.announce(new);
-                    self.turns.add(tid, new);
+                    self.turns.iter().for_each(|turns| turns.release(new));
                 }
                 let lends = event == Event::NewBorrower;
                 self.on(tid, if lends { Change::Lends } else { Change::GoesOn });
@@ -45,7 +45,6 @@ impl Engine<'_> {
         // Its parent gets a signal.
         self.tree.signals = Signals::UnderWay;
         self.deadlines.cancel(Due::Wait(tid));
-        self.turns.forget(tid);
         if self.tree.remove(tid).is_some_and(|thread| thread.process == tid) {
             self.forget_timers(tid, None);
         }
@@ -91,16 +90,7 @@ impl Engine<'_> {
             | libc::SYS_mq_notify
             | libc::SYS_timer_create
             | libc::SYS_setitimer => self.tree.signals_of_kernel = Signals::UnderWay,
-            libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity => {
-                if let Some(parent) = self.tree.parent_of_unannounced(tid) {
-                    self.turns.add(parent, tid);
-                }
-                self.turns.end_for_call(self.clock.jumps);
-                if call.0 == libc::SYS_sched_setaffinity {
-                    let of = registers.rdi as pid_t;
-                    self.turns.forget(if of == 0 { tid } else { of });
-                }
-            }
+            libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity => self.end_turns(),
             libc::SYS_seccomp | libc::SYS_prctl => self.has_filters = true,
             libc::SYS_ptrace => self.note_once(Note::Tracer(self.tree.name_of(tid))),
             libc::SYS_io_setup => {
@@ -142,10 +132,6 @@ impl Engine<'_> {
     fn has_new_program(&mut self, tid: pid_t) {
         for (thread, _) in self.tree.threads.extract_if(|_, thread| thread.process == tid) {
             self.deadlines.cancel(Due::Wait(thread));
-            // Its CPUs outlast the program.
-            if thread != tid {
-                self.turns.forget(thread);
-            }
         }
         self.forget_timers(tid, Some(TimerId::Alarm(tid)));
         self.tree.processes.remove(&tid);
