@@ -2,6 +2,7 @@
 
 use crate::random::Random;
 use crate::sample::process_time;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -108,10 +109,12 @@ pub fn next_delay(random: &mut Random) -> Duration {
 /// The number of voluntary context switches of this process: sleeps, each with a wakeup.
 pub fn wakeups() -> u64 {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
-    let of_task = |task: std::fs::DirEntry| {
-        let status = std::fs::read_to_string(task.path().join("status")).ok()?;
-        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
-        line.split_whitespace().last()?.parse::<u64>().ok()
-    };
-    tasks.flatten().filter_map(of_task).sum()
+    tasks.flatten().filter_map(|task| wakeups_of(&task.path())).sum()
+}
+
+/// The same of one thread, whose folder in `/proc` this is; `None` if it has ended.
+pub fn wakeups_of(thread: &Path) -> Option<u64> {
+    let status = std::fs::read_to_string(thread.join("status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+    line.split_whitespace().last()?.parse().ok()
 }

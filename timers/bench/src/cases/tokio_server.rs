@@ -11,6 +11,7 @@ use crate::web::trial::{Outcome, Trial, lateness_when_idle, switches_when_idle, 
 const COLUMNS: &[Column<Outcome>] = &[
     ("CPU per request", "us", |o| o.cpu_us),
     ("requests", "/s", |o| o.requests_per_s),
+    ("sleeps per 100 requests", "", |o| o.wakeups * 100.0),
     ("p50", "us", |o| o.p50_us),
     ("p99", "us", |o| o.p99_us),
 ];

@@ -2,6 +2,7 @@
 //! of its connections. It is a closed loop, so the latencies are those of a saturated server.
 
 use super::server::{REQUEST, RESPONSE};
+use crate::latency::wakeups_of;
 use crate::random::Random;
 use crate::sample::Stopwatch;
 use rustix::buffer::spare_capacity;
@@ -10,6 +11,7 @@ use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,7 @@ const ADDRESSES: usize = 8;
 pub struct Seen {
     pub latencies_ns: Vec<u32>,
     pub cpu: Duration,
+    pub wakeups: u64,
     pub wall: Duration,
 }
 
@@ -73,10 +76,12 @@ impl Clients {
         self.latencies_ns.clear();
         begin.wait();
         let (wall, cpu) = (Instant::now(), Stopwatch::of_thread());
+        let wakeups = || wakeups_of(Path::new("/proc/thread-self")).unwrap_or_default();
+        let before = wakeups();
         self.listen(wall + run)?;
-        let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
+        let (wakeups, cpu, wall) = (wakeups() - before, cpu.elapsed(), wall.elapsed());
         end.wait();
-        Ok(Seen { latencies_ns: std::mem::take(&mut self.latencies_ns), cpu, wall })
+        Ok(Seen { latencies_ns: std::mem::take(&mut self.latencies_ns), cpu, wakeups, wall })
     }
 
     fn ask(&mut self) -> io::Result<()> {

@@ -28,6 +28,8 @@ pub struct Outcome {
     pub requests_per_s: f64,
     /// CPU time of all threads but the clients': workers, drivers, kernel work included.
     pub cpu_us: f64,
+    /// Sleeps of the same threads for each request.
+    pub wakeups: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     /// The time of a push-out, if it was timed: wall time, two reads of the clock included.
@@ -41,7 +43,7 @@ pub fn try_out<T: Time>(trial: &Trial) -> Outcome {
     let [connections, outstanding] =
         [trial.connections, IN_FLIGHT].map(|count| count.div_ceil(threads));
     let (begin, end) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
-    let (seen, cpu, push_out_ns) = std::thread::scope(|s| {
+    let (seen, cpu, wakeups, push_out_ns) = std::thread::scope(|s| {
         let clients = |nth| {
             let (server, begin, end) = (&server, &begin, &end);
             s.spawn(move || {
@@ -53,20 +55,20 @@ pub fn try_out<T: Time>(trial: &Trial) -> Outcome {
         };
         let clients: Vec<_> = (0..threads).map(clients).collect();
         begin.wait();
-        let (cpu, push_outs_before) = (process_time(), push_outs());
+        let (before, cpu, push_outs_before) = (wakeups(), process_time(), push_outs());
         end.wait();
-        let cpu = process_time().saturating_sub(cpu);
+        let (cpu, wakeups) = (process_time().saturating_sub(cpu), wakeups() - before);
         let (count, ns) = push_outs();
         // NaN if none was timed.
         let push_out_ns = (ns - push_outs_before.1) as f64 / (count - push_outs_before.0) as f64;
         let joined =
             clients.into_iter().map(|client| client.join().expect("all answers are right"));
-        (joined.collect::<Vec<Seen>>(), cpu, push_out_ns)
+        (joined.collect::<Vec<Seen>>(), cpu, wakeups, push_out_ns)
     });
     let entered = server.runtime().enter();
     drop(simulated);
     drop(entered);
-    outcome(seen, cpu, push_out_ns)
+    outcome(seen, cpu, wakeups, push_out_ns)
 }
 
 /// Returns the context switches a second of a server with idle connections, whose one task ticks
@@ -106,8 +108,9 @@ pub fn lateness_when_idle<T: Time>(trial: &Trial) -> [f64; 2] {
     [0.5, 0.99].map(|part| late_us[((late_us.len() - 1) as f64 * part) as usize])
 }
 
-fn outcome(seen: Vec<Seen>, cpu: Duration, push_out_ns: f64) -> Outcome {
+fn outcome(seen: Vec<Seen>, cpu: Duration, wakeups: u64, push_out_ns: f64) -> Outcome {
     let clients: Duration = seen.iter().map(|seen| seen.cpu).sum();
+    let of_clients: u64 = seen.iter().map(|seen| seen.wakeups).sum();
     let wall = seen.iter().map(|seen| seen.wall).max().unwrap_or_default();
     let mut latencies: Vec<u32> = seen.into_iter().flat_map(|seen| seen.latencies_ns).collect();
     latencies.sort_unstable();
@@ -117,6 +120,7 @@ fn outcome(seen: Vec<Seen>, cpu: Duration, push_out_ns: f64) -> Outcome {
     Outcome {
         requests_per_s: requests / wall.as_secs_f64(),
         cpu_us: cpu.saturating_sub(clients).as_secs_f64() * 1e6 / requests,
+        wakeups: wakeups.saturating_sub(of_clients) as f64 / requests,
         p50_us: at(0.5),
         p99_us: at(0.99),
         push_out_ns,
