@@ -42,6 +42,7 @@ const BUILD_ID: u64 = 2;
 const RELEASE: u64 = 4;
 const CPUS: u64 = 7;
 const COMMAND: u64 = 11;
+const IN_FOLDER: u64 = 24;
 const COMPRESSED: u64 = 27;
 
 /// What can be in a sample behind its raw part.
@@ -53,6 +54,8 @@ struct Perf<'a> {
     records: &'a [u8],
     /// Whether the file ends before its records do.
     is_cut: bool,
+    /// Whether perf has made a folder, which has a file for each CPU if threads have recorded.
+    is_in_folder: bool,
     events: Vec<Event>,
     /// The event of each number. Every CPU has numbers of its own.
     numbers: FxHashMap<u64, usize>,
@@ -102,6 +105,10 @@ pub(super) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
     let mut reader = Reader::of_recording(&mut dat);
     reader.samples(&perf, &dat);
     reader.is_of_some_cpus = perf.is_of_some_cpus;
+    if perf.is_in_folder && reader.records.is_empty() {
+        let what = "is one of several files in a directory, and has no event";
+        return Err(Unusable::Perf { what, with: "Record without --threads" });
+    }
     // Only the events of a whole CPU have the idle thread among them.
     if perf.selects_programs() && !reader.records.iter().any(|record| record.pid == 0) {
         return Err(Unusable::Perf { what: OF_A_PROGRAM, with: RECORD });
@@ -151,6 +158,7 @@ impl<'a> Perf<'a> {
         let mut perf = Perf {
             records: &records[..size as usize],
             is_cut,
+            is_in_folder: has(IN_FOLDER),
             events: Vec::new(),
             numbers: FxHashMap::default(),
             build_ids: feature(BUILD_ID).unwrap_or_default(),

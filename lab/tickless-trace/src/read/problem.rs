@@ -277,7 +277,7 @@ pub struct TraceError {
 pub enum Unusable {
     #[error("cannot be opened ({0}). Check the name and who may read it")]
     Open(io::Error),
-    #[error("cannot be read ({0}). Name a file, not a directory")]
+    #[error("cannot be read ({0}). Name a file; in a directory of perf record, `data`")]
     Read(io::Error),
     #[error("broken gzip data, and no timer event before the break ({0}). Copy the file again")]
     BrokenGzip(io::Error),

@@ -73,7 +73,14 @@ fn other_recordings_of_perf_are_refused_by_name() {
     let in_events = |file: &mut Vec<u8>, at: usize, bits: u8| {
         (0..count).for_each(|event| file[events + event * size + at] ^= bits);
     };
-    let cases: [Refused<'_>; 11] = [
+    // What a thread of perf writes is elsewhere; here are the ends of rounds.
+    let in_folder = |file: &mut Vec<u8>| {
+        file[75] |= 1;
+        let records = file[number(40)..][..number(48)].chunks_exact_mut(8);
+        records.for_each(|record| record.copy_from_slice(&[68, 0, 0, 0, 0, 0, 8, 0]));
+    };
+    let cases: [Refused<'_>; 12] = [
+        (&in_folder, "one of several files in a directory, and has no event. Record without"),
         (&|file| file[8] = 16, "written into a pipe. Record into a file"),
         (&|file| file[48..56].fill(0), "not finished. End perf record with Ctrl-C"),
         (&|file| file[75] |= 8, "compressed. Record without -z"),
