@@ -59,7 +59,7 @@ diff <(sed -n 's/^\.BR \(.*\) (3)$/\1/p' "$pages/tickless.3" | sort) <(echo "$de
 for page in "$pages"/*.3; do
   [ "$(awk '/^\.SH DESCRIPTION/ { on = 1; next } /^\.SH/ { on = 0 } on' "$page" | wc -w)" -gt 3 ] ||
     fail "$page describes nothing"
-  types='tickless_[a-z_]*\(callback\|options\|stats\|counts\|quota\|arming\)_t'
+  types='tickless_[a-z_]*\(callback\|options\|stats\|counts\|quota\|arming\|cancel\)_t'
   for type in $(sed '/^\.SH DESCRIPTION/q' "$page" | grep -o "$types" | sort -u); do
     sed '1,/^\.SH TYPES/d' "$page" | grep "^typedef.*$type" >/dev/null ||
       fail "$page lacks $type"
@@ -69,6 +69,9 @@ for page in "$pages"/*.3; do
 done
 grep -q '^\.B TICKLESS_PUSH_OUT_EAGER' "$pages/tickless_local_create.3" ||
   fail "the constants that end with dots are not listed"
+for status in $(sed -n 's/^  \(TICKLESS_[A-Z_]*\) = [0-9]*,$/\1/p' "$here/include/tickless.h"); do
+  grep -q "^  $status = " "$pages"/tickless{,_timer_cancel}.3 || fail "no page explains $status"
+done
 # The C++ header uses every function. TICKLESS_ABI_CHECK() calls the one that it does not name.
 wrapped=$(grep -o '\btickless_[a-z_]*\b' "$here/include/tickless.hpp" | sort -u)
 cmp "$here/include/tickless/asio.hpp" "$work/usr/include/tickless/asio.hpp" || fail "no asio.hpp"

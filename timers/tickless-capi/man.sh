@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the manual pages of section 3 from include/tickless.h: tickless(3), and one page for each
-# function, with the structs, callbacks and constants that it takes. Usage: man.sh FOLDER. Prints
+# function, with the structs, enums, callbacks and constants that it takes. Usage: man.sh FOLDER. Prints
 # the names of the files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -46,10 +46,9 @@ awk -v folder="$1" '
   function used(file, text,  i, name, header) {
     for (i = 1; i <= types; i++) {
       name = type_names[i]
-      if (text !~ name "[^a-z_]") continue
-      printf "%s.PP\n", header++ ? "" : ".SH TYPES\n" >file
-      write(file, about[name])
-      printf ".PP\n.nf\n%s.fi\n", roff_all(type[name]) >file
+      # tickless(3) has the statuses.
+      if (text !~ name "[^a-z_]" || name == "tickless_status_t") continue
+      show(file, name, header++ ? "" : ".SH TYPES\n")
       text = text type[name]
     }
     header = 0
@@ -60,6 +59,11 @@ awk -v folder="$1" '
       printf ".TP\n.B %s\n", name >file
       write(file, constant[name])
     }
+  }
+  function show(file, name, header) {
+    printf "%s.PP\n", header >file
+    write(file, about[name])
+    printf ".PP\n.nf\n%s.fi\n", roff_all(type[name]) >file
   }
   function names_all(text, name) {
     while (match(text, /TICKLESS_[A-Z_]+_\.\.\./)) {
@@ -84,10 +88,10 @@ awk -v folder="$1" '
     constant_names[++constants] = $2
     constant[$2] = comment
   }
-  /^typedef (struct .*\{|void \(\*)/ { in_type = 1; text = "" }
+  /^typedef ((struct|enum) .*\{|void \(\*)/ { in_type = 1; text = "" }
   in_type {
     text = text $0 "\n"
-    if (text ~ /^typedef struct/ ? !/^}/ : !/;$/) next
+    if (text ~ /^typedef (struct|enum)/ ? !/^}/ : !/;$/) next
     in_type = 0
     match(text, /tickless_[a-z0-9_]+/)
     name = substr(text, RSTART, RLENGTH)
@@ -118,6 +122,7 @@ awk -v folder="$1" '
     file = page("tickless", "timers for programs that have millions of them", "")
     sub(/^[^\n]*\n\n/, "", overview)
     write(file, overview)
+    show(file, "tickless_status_t", ".SH TYPES\n")
     printf ".SH FUNCTIONS\n%s", index_of >file
   }
 ' include/tickless.h
