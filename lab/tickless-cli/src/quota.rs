@@ -7,6 +7,7 @@ use crate::output::{Format, Results, bare, note, paragraph, print, seen, write_c
 use crate::selection::ThreadArgs;
 use crate::traces;
 use crate::values::parse_with_unit;
+use clap::builder::NonEmptyStringValueParser;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +27,8 @@ pub struct QuotaArgs {
     /// A trace that was recorded with `tickless record --events quota`; - is standard input
     trace: PathBuf,
     /// The control group of the trace, by the end of its path
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new(),
+        conflicts_with_all = ["process", "pid", "thread"])]
     cgroup: Option<String>,
     #[command(flatten)]
     threads: ThreadArgs,

@@ -59,6 +59,12 @@ pub enum QuotaError {
         "{path}: {wanted} is not one group of the trace, which has: {known}. Name one with --cgroup"
     )]
     WhichGroup { path: String, wanted: String, known: String },
+    #[error(
+        "{path}: chosen threads are in {group}, whose limit stopped them while it was recorded: \
+         their waits for quota would count as the work of others. Name it with --cgroup {group}, \
+         and leave threads out of the delays with --without; or record without the limit"
+    )]
+    Stopped { path: String, group: String },
     #[error("{path}: none of the chosen threads ran. Choose others, or record while they work")]
     NoWork { path: String },
     #[error("{path}: --without {without} leaves out {which} of the threads that ran. {what}")]
@@ -266,7 +272,12 @@ fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>
         None => true,
     };
     if !request.selection.is_any() {
-        return Ok(None);
+        let is_stopped = |group: &&Recorded| {
+            group.counters.is_some_and(|counters| counters.throttled > 0)
+                && group.threads.iter().any(|&pid| request.selection.has(trace, pid))
+        };
+        let group = groups.iter().find(is_stopped).map(|group| group.path.clone());
+        return group.map_or(Ok(None), |group| Err(QuotaError::Stopped { path, group }));
     }
     match &groups.iter().filter(is_it).collect::<Vec<_>>()[..] {
         &[group] => Ok(Some(group)),
