@@ -1,7 +1,7 @@
 //! The command `tickless report`, which runs all studies and writes an HTML page: its arguments,
 //! and the summary that it prints.
 
-use crate::command::{Command, Exit, Failure};
+use crate::command::{Command, Exit, Failure, complain};
 use crate::output::{bare, paragraph, print_with, write_table};
 use crate::progress::Bars;
 use crate::study;
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_lab::effort::Effort;
 use tickless_lab::report::files::Files;
-use tickless_lab::report::{Plan, Report, make, page};
+use tickless_lab::report::{Facts, Plan, Report, make, page};
 use tickless_lab::studies::{STUDIES, Study, World};
 
 /// Run all studies, simulated and live, and write one page
@@ -60,6 +60,16 @@ impl Command for ReportArgs {
 impl ReportArgs {
     fn write(&self, files: &Files) -> io::Result<Report> {
         files.prepare()?;
+        // Minutes without a word would look like a program that hangs.
+        let Facts { load, cpus, disturbance, .. } = Facts::here();
+        if let (Some(_), Some(load)) = (disturbance, load.first()) {
+            let times = 1.0 + load / cpus as f64;
+            complain(format_args!(
+                "other work keeps this machine busy (load average {load:.2} on {cpus} CPUs), so \
+                 this takes about {times:.1} times as long as on an idle one, which is 20 s with \
+                 --quick. Less: --only STUDY, --sim-only"
+            ));
+        }
         let bars = Bars::on_terminal();
         bars.end_on_interrupt();
         let report = make(&self.plan(), &|name| Box::new(bars.add(name)));
