@@ -104,6 +104,9 @@ def test_an_error_has_its_file_line_and_cause(tmp_path: pathlib.Path) -> None:
     with pytest.raises(tickless.TicklessError, match="cannot be opened") as caught:
         tickless.replay(tmp_path / "nothing.txt")
     assert caught.value.file == str(tmp_path / "nothing.txt") and caught.value.line is None
+    with pytest.raises(tickless.TicklessError, match="cannot be opened") as caught:
+        tickless.replay("no such trace")
+    assert caught.value.file == "no such trace"
     with pytest.raises(tickless.TicklessError, match="^.*nginx.txt.gz: no sched_switch"):
         tickless.late(TRACES / "nginx.txt.gz")
     with pytest.raises(tickless.TicklessError, match="soon") as caught:
@@ -136,13 +139,15 @@ def test_a_file_is_not_taken_for_a_machine_of_its_name(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    plain = tickless.save_machine("plain", "x5675-2s", cpus=4)
+    assert tickless.simulate("rearm", plain, policy="lazy", length=50)[0]["cpus"] == 4
     with pytest.raises(tickless.TicklessError, match="write ./x5675-2s"):
         tickless.save_machine("x5675-2s", "host")
     path = pathlib.Path("x5675-2s")
     for same in (tickless.save_machine(path, "x5675-2s", {"event.program_ns": 7}), path):
         numbers = {number["key"]: number["value"] for number in tickless.machine(same)["numbers"]}
         assert numbers["event.program_ns"] == 7
-    with pytest.raises(tickless.TicklessError, match="./host cannot be read"):
+    with pytest.raises(tickless.TicklessError, match="^./host: cannot be read"):
         tickless.project(TRACES / "idle.txt.gz", pathlib.Path("host"))
 
 
@@ -162,6 +167,8 @@ def test_commands_return_their_documents(tmp_path: pathlib.Path) -> None:
     assert len(quota["settings"]) == 2
     with pytest.raises(tickless.TicklessError, match="monitor leaves out none"):
         tickless.quota(TRACES / "bursts.txt.gz", without=["monitor", 7])
+    with pytest.raises(tickless.TicklessError, match="--process <NAME>' but none"):
+        tickless.late(TRACES / "bursts.txt.gz", process="")
     study = tickless.study("phase", quick=True)
     assert study["world"] == "sim" and any(cell["published"] for cell in study["cells"])
     pages = [tickless.report(tmp_path / name, quick=True, only=["phase"], live=False) for name in "ab"]
@@ -193,6 +200,10 @@ def test_a_fleet_is_seen_as_a_whole(tmp_path: pathlib.Path) -> None:
     errors = [one["error"] for one in bad["machines"]]
     assert "damaged: " in errors[0] and "too short for rates" in errors[1] and len(errors) == 3
     assert bad["quantiles"] == bad["differ"] == []
+    with pytest.raises(tickless.TicklessError, match="traces is empty"):
+        tickless.fleet([])
+    with pytest.raises(tickless.TicklessError, match="threads is 0"):
+        tickless.fleet(broken, threads=0)
 
 
 def test_the_machine_that_differs_most_is_first_with_its_figure() -> None:

@@ -54,9 +54,11 @@ _Document = dict[str, Any]
 class TicklessError(Exception):
     """Why something could not be done. ``file`` and ``line`` are ``None`` if it is about no file."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *places: str) -> None:
         super().__init__(message)
-        place = _re.match(r"([^\s:]*[./][^\s:]*)(?::(\d+))?: (.*)", message, _re.DOTALL)
+        # A place that was given can be any text; another one is known by its dot or slash.
+        names = "|".join([*map(_re.escape, places), r"[^\s:]*[./][^\s:]*"])
+        place = _re.match(rf"({names})(?::(\d+))?: (.*)", message, _re.DOTALL)
         self.file = place[1] if place else None
         self.line = int(place[2]) if place and place[2] else None
         self.cause = place[3] if place else message
@@ -107,7 +109,8 @@ def _output(
         else:
             given += [f"--{option}={one}" for one in _several(name, value)]
     given += [f"--{name}={','.join(all)}" for name, of in lists.items() if (all := _several(name, of))]
-    arguments = [_program(), command, *given, "--", *(_os.fspath(place) for place in places)]
+    named = [_os.fspath(place) for place in places]
+    arguments = [_program(), command, *given, "--", *named]
     try:
         done = _subprocess.run(arguments, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -118,7 +121,8 @@ def _output(
         return done.stdout
     said = said.split("\n\nFor more information")[0].split("\n\nUsage:")[0]
     # Remarks about a trace come before the error.
-    raise TicklessError(said.split("\ntickless: ")[-1].removeprefix("tickless: ").removeprefix("error: "))
+    said = said.split("\ntickless: ")[-1].removeprefix("tickless: ").removeprefix("error: ")
+    raise TicklessError(said, *named)
 
 
 def _document(command: str, *places: _Path, lists: _Mapping[str, _Values] = {}, **options: Any) -> Any:
@@ -265,8 +269,13 @@ def fleet(traces: _Paths, *, threads: int | None = None) -> _Document:
     >>> fleet(["no such file"])["machines"][0]["error"]
     'no such file: cannot be opened (No such file or directory (os error 2)). Check the name and who may read it'
     """
+    wanted = list(_paths(traces))
+    if not wanted:
+        raise TicklessError("traces is empty; name the files of a fleet")
+    if threads is not None and threads < 1:
+        raise TicklessError(f"threads is {threads}; name a number from 1, or leave it out for all CPUs")
     with _ThreadPoolExecutor(threads or _os.cpu_count()) as pool:
-        return _compared(list(pool.map(_seen, _paths(traces))))
+        return _compared(list(pool.map(_seen, wanted)))
 
 
 def _seen(trace: _Path) -> _Document:

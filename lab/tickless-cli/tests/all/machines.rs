@@ -74,20 +74,6 @@ fn the_file_of_this_host_can_be_read_again() {
 }
 
 #[test]
-fn a_named_machine_is_written_as_a_file() {
-    let _ = tickless("machines atom-e3825 -o mine.toml").exits(0, &[]);
-    let text = fs::read_to_string(path("mine.toml")).unwrap();
-    assert_eq!(Spec::parse("mine.toml", &text).unwrap().to_toml(), text);
-    let numbers = "--set event.program_ns=1000 --set line.hit_ns=2.5 --cpus 4 --title ours";
-    let _ = tickless(&format!("machines x5675-2s {numbers} -o ours.toml")).exits(0, &[]);
-    let text = fs::read_to_string(path("ours.toml")).unwrap();
-    let spec = Spec::parse("ours.toml", &text).unwrap();
-    let numbers = ["event.program_ns", "line.hit_ns"].map(|key| spec.value(key));
-    assert_eq!((numbers, spec.costs().topology.cpus()), ([1_000.0, 2.5], 4));
-    assert_eq!(json("machines ours.toml")["title"], "ours");
-}
-
-#[test]
 fn a_busy_host_is_measured_only_on_request() {
     let cpus = measure::cpus();
     if cpus.len() == 1 {
