@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the manual pages of section 3 from include/tickless.h: tickless(3), and one page for each
-# function, with the structs, enums, callbacks and constants that it takes. Usage: man.sh FOLDER. Prints
-# the names of the files.
+# function, with the structs, enums, callbacks and constants that it takes. Usage: man.sh FOLDER.
+# Prints the names of the files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 [ $# -eq 1 ] || { echo "usage: man.sh FOLDER" >&2 && exit 2; }
