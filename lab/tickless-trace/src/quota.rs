@@ -208,26 +208,26 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let most = busiest.as_ref().filter(|it| counted.len() > 1 && 2 * it.pieces > pieces);
     let (mut settings, mut least) = (Vec::new(), Vec::new());
     for &cpus in &cpus {
-        let world = |leave| {
-            let place = Place { cpus, tick, leave, stops_late, charges_at_once };
-            let free = plan.run(place, None).map_err(|why| refused(0, 0, &why))?;
-            Ok(World {
-                plan: &plan,
-                place,
-                begin: trace.records.first().map_or(Ns::ZERO, |record| record.time),
-                free: plan.only(free.done, &counted),
-                pieces,
-                delay: request.delay,
-                untouched: [const { Mutex::new(None) }; PHASES as usize],
-            })
+        let world = |leave| World {
+            plan: &plan,
+            place: Place { cpus, tick, leave, stops_late, charges_at_once },
+            begin: trace.records.first().map_or(Ns::ZERO, |record| record.time),
+            free: Vec::new(),
+            pieces,
+            delay: request.delay,
+            untouched: [const { Mutex::new(None) }; PHASES as usize],
         };
-        let (world, alone) = (world(leave)?, world(Leave::ALL)?);
+        let (mut world, alone) = (world(leave), world(Leave::ALL));
+        let free = plan.run(world.place, None).map_err(|why| refused(0, 0, &why))?;
+        world.free = plan.only(free.done, &counted);
         let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus, recorded));
         for &period_us in &periods_us {
             for &burst in &bursts {
                 for &limit in &limits {
                     let mut setting = world.predict(limit, period_us, burst)?;
-                    setting.stood_ns.alone = alone.predict(limit, period_us, burst)?.stood_ns.sum;
+                    let (_, outcomes) = alone.simulate(limit, period_us, burst, u64::MAX)?;
+                    let stood: f64 = outcomes.iter().map(|outcome| outcome.stood).sum();
+                    setting.stood_ns.alone = stood as u64 / PHASES;
                     settings.push(setting);
                 }
                 let limit =
@@ -398,7 +398,8 @@ struct World<'a> {
     plan: &'a Plan,
     place: Place,
     begin: Ns,
-    /// When each piece of work is done without a limit; `NEVER` if its delay does not count.
+    /// When each piece of work is done without a limit; `NEVER` if its delay does not count. Empty
+    /// if no delay does.
     free: Vec<Ns>,
     /// How many pieces count.
     pieces: usize,

@@ -58,8 +58,8 @@ pub(super) struct Limit<'a> {
     pub(super) settings: Settings,
     /// The first refill.
     pub(super) first: Ns,
-    /// When each piece is done without a limit; `NEVER` if it does not count. A piece is delayed
-    /// that is done more than `delay` later.
+    /// When each piece is done without a limit; `NEVER`, or none, if it does not count. A piece is
+    /// delayed that is done more than `delay` later.
     pub(super) free: &'a [Ns],
     pub(super) delay: Ns,
     /// With more delayed pieces than this, the simulation ends.
@@ -165,6 +165,7 @@ impl Plan {
         let mut replay = Replay {
             plan: self,
             place,
+            others: place.others(),
             limit,
             threads,
             cpus,
@@ -247,7 +248,9 @@ impl Quota {
 
     /// A CPU becomes idle: it keeps some of its slice. Stopped CPUs get the rest a bit later.
     fn rest(&mut self, member: MemberId, local: &mut u64, now: Ns) {
-        self.group.refund(member, local.saturating_sub(KEPT));
+        if *local > KEPT {
+            self.group.refund(member, *local - KEPT);
+        }
         self.group.rest(member, 0);
         *local = (*local).min(KEPT);
         let has_slice = self.group.pool() > i128::from(self.group.settings().slice);
@@ -271,6 +274,8 @@ impl Quota {
 struct Replay<'a> {
     plan: &'a Plan,
     place: Place,
+    /// See [`Place::others`].
+    others: Ns,
     limit: Option<Limit<'a>>,
     threads: Vec<Thread>,
     cpus: Vec<Cpu>,
@@ -307,9 +312,10 @@ impl Replay<'_> {
 
     /// Returns the time of the next event; `None` if all work is done.
     fn next(&self, arrival: Option<Ns>) -> Option<Ns> {
+        let speed = self.speed();
         let of_cpu = |cpu: &Cpu| {
             let at = cpu.running?;
-            let after = |work: u64| Ns(cpu.since.0 + (work as f64 / self.speed()).ceil() as u64);
+            let after = |work: u64| Ns(cpu.since.0 + ceil(work as f64 / speed));
             let boundary = after(self.boundary(at).since(self.threads[at].done).0);
             let tick = Ns((cpu.since.0 / self.place.tick.0 + 1) * self.place.tick.0);
             let quota = self.quota.as_ref().filter(|_| self.place.charges_at_once);
@@ -377,7 +383,7 @@ impl Replay<'_> {
     /// queue. A CPU that runs nothing because its queue is throttled counts as idle, as in Linux.
     fn queue(&mut self, at: usize) {
         let (last, count) = (self.threads[at].cpu, self.cpus.len());
-        let near = (0..count).map(|step| (last + step) % count);
+        let near = (last..count).chain(0..last);
         let load = |&cpu: &usize| match &self.cpus[cpu] {
             Cpu { running: Some(_), queue, .. } => 1 + queue.len(),
             cpu => usize::from(self.place.stops_late && cpu.stopped && cpu.since >= self.now),
@@ -398,31 +404,34 @@ impl Replay<'_> {
     /// Charges the running thread of a CPU for the time that it ran. If that is due now, the thread
     /// wakes others, ends its piece of work, gives way to the next thread, or is stopped.
     fn advance(&mut self, cpu: usize) {
-        let Some(at) = self.cpus[cpu].running else { return };
-        let time = self.now.since(self.cpus[cpu].since).0;
-        let ran = Ns((time as f64 * self.speed()).round() as u64);
-        self.cpus[cpu].since = self.cpus[cpu].since.max(self.now);
-        self.threads[at].done = self.threads[at].done + ran.to_duration();
-        if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
+        let speed = self.speed();
+        let on_cpu = &mut self.cpus[cpu];
+        let Some(at) = on_cpu.running else { return };
+        let thread = &mut self.threads[at];
+        let time = self.now.since(on_cpu.since);
+        let ran = Ns(if time > Ns::ZERO { round(time.0 as f64 * speed) } else { 0 });
+        on_cpu.since = on_cpu.since.after(time);
+        thread.done = thread.done.after(ran);
+        let owed = ran.0.saturating_sub(on_cpu.local);
+        on_cpu.local = on_cpu.local.saturating_sub(ran.0);
+        if let (Some(quota), Some(member), 1..) = (&mut self.quota, on_cpu.member, owed) {
             // It owes the group what it has not taken.
-            let local = self.cpus[cpu].local;
-            quota.group.charge(member, ran.0.saturating_sub(local));
-            self.cpus[cpu].local = local.saturating_sub(ran.0);
+            quota.group.charge(member, owed);
         }
-        let Thread { piece, done, wakes, .. } = self.threads[at];
+        let Thread { piece, done, wakes, .. } = *thread;
         let wakes = &self.plan.wakes(piece)[wakes..];
         let due = wakes.iter().take_while(|(after, _)| *after <= done).count();
-        self.threads[at].wakes += due;
+        thread.wakes += due;
         if done >= self.plan.works[piece] {
             self.end_piece(cpu, at);
         }
         wakes[..due].iter().for_each(|(_, thread)| self.wake(*thread));
-        if self.stands(cpu, self.place.others()) {
+        if self.stands(cpu, self.others) {
             return;
         }
         // A thread that was put on the CPU only now has not run yet, so it does not give way.
-        let is_tick = self.now.0.is_multiple_of(self.place.tick.0) && ran > Ns::ZERO;
-        if is_tick && self.cpus[cpu].running == Some(at) && !self.cpus[cpu].queue.is_empty() {
+        let is_tick = || self.now.0.is_multiple_of(self.place.tick.0) && ran > Ns::ZERO;
+        if self.cpus[cpu].running == Some(at) && !self.cpus[cpu].queue.is_empty() && is_tick() {
             self.cpus[cpu].running = None;
             self.cpus[cpu].queue.push_back(at);
         }
@@ -437,8 +446,8 @@ impl Replay<'_> {
         let thread = &mut self.threads[at];
         self.outcome.done[thread.piece] = self.now;
         if let Some(Limit { free, delay, .. }) = self.limit {
-            let is_delayed = self.now.since(free[thread.piece]) > delay;
-            self.outcome.delayed += u64::from(is_delayed);
+            let is_delayed = |free: &Ns| self.now.since(*free) > delay;
+            self.outcome.delayed += u64::from(free.get(thread.piece).is_some_and(is_delayed));
         }
         thread.piece += 1;
         (thread.done, thread.wakes) = (Ns::ZERO, 0);
@@ -490,4 +499,16 @@ impl Replay<'_> {
             }
         }
     }
+}
+
+/// Like [`f64::round`], for a time in ns. That one is a call, unless all CPUs have an instruction.
+fn round(ns: f64) -> u64 {
+    let whole = ns as i64;
+    (whole.saturating_add((ns - whole as f64 >= 0.5).into())) as u64
+}
+
+/// Like [`f64::ceil`], for a time in ns.
+fn ceil(ns: f64) -> u64 {
+    let whole = ns as i64;
+    (whole.saturating_add((ns > whole as f64).into())) as u64
 }
