@@ -10,7 +10,7 @@ use tickless_core::time::{CpuId, Ns};
 use super::attributes::{ClockId, HrtimerMode};
 use super::dat::Field;
 use super::event::{EventKind, Jiffy, TimerAddr};
-use super::fields::{Word, decimal, fields, find, hex, signed};
+use super::fields::{Word, decimal, fields, find, hash, hex, signed};
 use super::names::{NameId, Names};
 use super::prefix::cpu_id;
 use super::problem::Cause;
@@ -58,6 +58,7 @@ impl<'a, 'n> Reading<'a, 'n> {
 
     /// Returns the last printed value of this name: the name of a task, before it, can look like
     /// one.
+    #[inline(always)]
     fn field(&self, name: &str) -> Option<Word<'a>> {
         match &self.fields {
             Fields::Printed(fields) => {
@@ -65,8 +66,9 @@ impl<'a, 'n> Reading<'a, 'n> {
                 fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| Word::Text(value))
             }
             Fields::Recorded(format, record) => {
-                let mut fields = format.iter().rev();
-                let field = fields.find(|field| *field.name == *name.as_bytes())?;
+                // Where this is inlined, the hash is a constant.
+                let hash = hash(name.as_bytes());
+                let field = format.iter().rev().find(|field| field.name == hash)?;
                 field.of(record).map(Word::Number)
             }
         }
@@ -74,20 +76,22 @@ impl<'a, 'n> Reading<'a, 'n> {
 
     /// Reads a field by the kernel's name for it; `None` if it was not recorded, since only some
     /// kernels have it.
+    #[inline(always)]
     pub(super) fn optional<T: FieldType>(
         &mut self,
         name: &'static str,
     ) -> Result<Option<T>, Cause> {
         let value = self.field(name).or_else(|| self.of_trace_cmd(name).map(Word::Text));
         let Some(word) = value else { return Ok(None) };
-        T::read(word, self.names).map(Some).ok_or(self.unreadable(name))
+        T::read(word, self.names).map(Some).ok_or_else(|| self.unreadable(name))
     }
 
     /// Reads a field. If it was not recorded, returns the value of its type for "not recorded"
     /// (`FieldType::missing`), or an error if the type has no such value.
+    #[inline(always)]
     pub(super) fn required<T: FieldType>(&mut self, name: &'static str) -> Result<T, Cause> {
         let value = self.optional(name)?.or_else(|| T::missing(self.cpu));
-        value.ok_or(self.missing(name))
+        value.ok_or_else(|| self.missing(name))
     }
 
     fn missing(&self, field: &'static str) -> Cause {

@@ -14,6 +14,17 @@ pub(super) fn fields(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+/// Returns the hash of a name (FNV-1a), by which names in a binary trace are compared.
+#[inline(always)]
+pub(super) const fn hash(mut name: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    while let [first, rest @ ..] = name {
+        hash = (hash ^ *first as u64).wrapping_mul(0x100_0000_01b3);
+        name = rest;
+    }
+    hash
+}
+
 /// The value of a field: as it was printed, or as it was recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Word<'a> {

@@ -120,8 +120,9 @@ pub(super) fn cpu_id(number: u64) -> Option<CpuId> {
 
 fn next_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
-    let end = text.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
-    text.split_at(end)
+    // Most bytes are letters, for which one comparison is enough.
+    let is_space = |byte: &u8| *byte <= b' ' && byte.is_ascii_whitespace();
+    text.split_at(text.iter().position(is_space).unwrap_or(text.len()))
 }
 
 /// Returns whether `word` looks like ftrace's flags column, such as `d.h1.`: 4 characters before

@@ -454,11 +454,9 @@ impl Reader {
                 let target = record.event.target().unwrap_or(record.cpu);
                 unknown.contains(&target.max(record.cpu)) || unknown.contains(&record.cpu)
             };
-            let first = match unknown.is_empty() {
-                true => None,
-                false => self.records.iter().find(is_unknown).map(|record| record.line),
-            };
-            if let Some(first) = first {
+            let first =
+                if unknown.is_empty() { None } else { self.records.iter().find(is_unknown) };
+            if let Some(first) = first.map(|record| record.line) {
                 let known_cpus = self.records.iter().filter(|record| !is_unknown(record));
                 let removed = self.keep(known_cpus.copied().collect());
                 self.skip_many(first, removed, Cause::CpuNotInHeader { known });

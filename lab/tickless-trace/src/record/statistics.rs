@@ -17,9 +17,7 @@ impl Statistics {
         let mut sum = Statistics::default();
         let cpus = fs::read_dir(instance.join("per_cpu")).into_iter().flatten().flatten();
         for cpu in cpus {
-            if let Ok(text) = fs::read_to_string(cpu.path().join("stats")) {
-                sum.add(&text);
-            }
+            sum.add(&fs::read_to_string(cpu.path().join("stats")).unwrap_or_default());
         }
         sum
     }

@@ -1,11 +1,13 @@
 //! The formats of events, as the kernel describes them: where in a record each field is.
 
 use crate::read::event::EventKind;
+use crate::read::fields::hash;
 
 /// Where a field is in a record. All fields that are read are whole numbers.
 #[derive(Clone, Debug)]
 pub(in crate::read) struct Field {
-    pub(in crate::read) name: Box<[u8]>,
+    /// The hash of its name.
+    pub(in crate::read) name: u64,
     offset: usize,
     size: usize,
 }
@@ -45,7 +47,7 @@ impl Field {
         let name = parts.next()?.rsplit([' ', '*']).next()?;
         let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
         let (offset, size) = (number("offset:")?, number("size:")?);
-        Some(Field { name: name.as_bytes().into(), offset, size })
+        Some(Field { name: hash(name.as_bytes()), offset, size })
     }
 }
 
@@ -54,7 +56,7 @@ impl Formats {
     pub(super) fn page(&mut self, text: &[u8]) -> Option<()> {
         let text = std::str::from_utf8(text).ok()?;
         let mut fields = text.lines().filter_map(|line| Field::parse(line.trim()));
-        self.data = fields.find(|field| *field.name == *b"data")?.offset;
+        self.data = fields.find(|field| field.name == hash(b"data"))?.offset;
         (16..=64).contains(&self.data).then_some(())
     }
 
