@@ -8,7 +8,6 @@
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
 use rustix::io::Result;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap, munmap};
-use std::cell::Cell;
 use std::env;
 use std::fmt::{self, Debug, Formatter};
 use std::mem::MaybeUninit;
@@ -17,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::{ptr, slice};
 
 /// A list that is longer than this goes to a file, in bytes.
-const SHORT_MAX: usize = 16 << 20;
+const SHORT_MAX: usize = 32 << 20;
 /// By how much a file grows at once: by half, but no less and no more than this.
 const STEP: [usize; 2] = [4 << 20, 64 << 20];
 /// How much stays in memory behind who goes through a list.
@@ -106,7 +105,15 @@ impl<T: Copy> List<T> {
 
     /// Adds a value to the end. Blocks on the disk, if the list is long.
     pub fn push(&mut self, value: T) {
-        self.extend_from_slice(slice::from_ref(&value));
+        if let Some(mapped) = &mut self.long
+            && !(mapped.len + 1).is_multiple_of(Self::PER_CHUNK)
+            && let Some(place) = mapped.values.get_mut(mapped.len)
+        {
+            place.write(value);
+            mapped.len += 1;
+        } else {
+            self.extend_from_slice(slice::from_ref(&value));
+        }
     }
 
     /// Adds values to the end. Blocks on the disk, if the list is long.
@@ -130,12 +137,6 @@ impl<T: Copy> List<T> {
             let from = if new.is_multiple_of(16) { 0 } else { old * Self::PER_CHUNK };
             self.release(from..new * Self::PER_CHUNK);
         }
-    }
-
-    /// Shortens the list to its first `len` values.
-    pub fn truncate(&mut self, len: usize) {
-        self.short.truncate(len);
-        self.long.iter_mut().for_each(|mapped| mapped.len = mapped.len.min(len));
     }
 
     /// Returns all values in order. Gives the memory back of those that were passed.
@@ -166,28 +167,6 @@ impl<T: Copy> List<T> {
             // the file, which has them all.
             let _ = unsafe { madvise(begin.cast_mut().cast(), to - from, Advice::LinuxDontNeed) };
         }
-    }
-}
-
-/// Reads a list at places that are in order, or nearly so.
-pub(crate) struct Walk<'l, T: Copy + 'static> {
-    list: &'l List<T>,
-    chunk: Cell<usize>,
-}
-
-impl<'l, T: Copy> Walk<'l, T> {
-    pub(crate) fn of(list: &'l List<T>) -> Walk<'l, T> {
-        Walk { list, chunk: Cell::new(0) }
-    }
-
-    /// Returns these values. Gives the memory back of those that were returned long before.
-    pub(crate) fn get(&self, values: Range<usize>) -> &'l [T] {
-        let chunk = values.start / List::<T>::PER_CHUNK;
-        let last = self.chunk.replace(chunk) * List::<T>::PER_CHUNK;
-        if chunk * List::<T>::PER_CHUNK != last {
-            self.list.release(last..self.list.len().min(last + List::<T>::PER_CHUNK));
-        }
-        &self.list[values]
     }
 }
 
@@ -223,23 +202,11 @@ impl<T: Copy> Default for List<T> {
     }
 }
 
-impl<T: Copy> Extend<T> for List<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        values.into_iter().for_each(|value| self.push(value));
-    }
-}
-
 impl<T: Copy> FromIterator<T> for List<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> List<T> {
         let mut list = List::default();
-        list.extend(values);
+        values.into_iter().for_each(|value| list.push(value));
         list
-    }
-}
-
-impl<T: Copy> Clone for List<T> {
-    fn clone(&self) -> List<T> {
-        self.iter().copied().collect()
     }
 }
 
@@ -260,20 +227,17 @@ mod tests {
         list.extend_from_slice(&[0, 1, 2]);
         assert!(list.long.is_none());
         (3..2 * long).for_each(|value| list.push(value));
-        list.extend(2 * long..3 * long);
-        list.truncate(2 * long as usize + 1);
+        list.extend_from_slice(&(2 * long..3 * long).collect::<Vec<_>>());
         list.release(0..list.len());
         assert!(list.long.is_some());
-        let vec: Vec<u64> = (0..=2 * long).collect();
+        let vec: Vec<u64> = (0..3 * long).collect();
         assert_eq!(list[..], vec);
         assert!(list.iter().eq(&vec) && list.iter().rev().eq(vec.iter().rev()));
-        assert_eq!(list.clone()[..], vec);
-        let walk = Walk::of(&list);
-        let places = (0..list.len()).step_by(999).chain([7]);
-        assert!(places.into_iter().all(|at| walk.get(at..at + 1) == [at as u64]));
+        (0..list.len()).for_each(|place| list.pass(place));
+        assert_eq!(list[..], vec);
         list[70_000..].reverse();
         list.release(0..list.len());
-        assert_eq!((list[70_000], list[2 * long as usize]), (2 * long, 70_000));
+        assert_eq!((list[70_000], list[3 * long as usize - 1]), (3 * long - 1, 70_000));
     }
 
     #[test]

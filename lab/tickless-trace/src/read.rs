@@ -8,7 +8,7 @@
 //!   [`Trace::problems`], with its first line. Only a file without any timer event is an error.
 //! - A number that was perhaps cut off is not used. A field that the kernel did not print has a
 //!   value that means "not printed".
-//! - No input causes a panic. A trace takes 56 bytes per event. More than 16 MB of them are in a
+//! - No input causes a panic. A trace takes 56 bytes per event. More than 32 MB of them are in a
 //!   temporary file, in `TMPDIR` or `/var/tmp`, and so is a packed `trace.dat` while it is read.
 //!   Without room there, they are in memory. A text takes some 2 MB for each CPU of this machine.
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
@@ -81,7 +81,7 @@ pub struct Record {
 // memory or on the disk.
 const _: () = assert!(size_of::<Record>() == 56);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Trace {
     pub path: String,
     pub header: Header,

@@ -193,20 +193,16 @@ impl Run {
     /// Begins to count, on one CPU.
     fn begin(&self, cpu: CpuId) {
         self.measured.set(true);
-        let device = self.device(cpu);
+        let device = self.bases.device_counts(cpu);
         self.before.borrow_mut()[cpu.index()] = device;
     }
 
     /// Ends the counting on one CPU.
     fn end(&self, cpu: CpuId) {
-        let device = self.device(cpu).since(self.before.borrow()[cpu.index()]);
+        let device = self.bases.device_counts(cpu).since(self.before.borrow()[cpu.index()]);
         let mut counts = self.counts.borrow_mut();
         counts.device = counts.device.plus(device);
         counts.time += cpu::clock() - Ps::from_ns(self.layout.begins);
-    }
-
-    fn device(&self, cpu: CpuId) -> DeviceCounts {
-        self.bases.view(cpu).map(|view| view.device).unwrap_or_default()
     }
 
     /// Performs an operation. An expiry is only performed if the simulated timer has not fired yet.
@@ -215,12 +211,12 @@ impl Run {
             What::Arm(arming) => self.arm(step.home, step.slot, arming),
             What::Cancel => self.cancel(step.home, step.slot),
             What::Unseen(arming) => {
-                let before = self.device(cpu).writes;
+                let before = self.bases.device_counts(cpu).writes;
                 match arming {
                     Some(arming) => self.arm(step.home, step.slot, arming),
                     None => self.cancel(step.home, step.slot),
                 }
-                let unseen = self.device(cpu).writes - before;
+                let unseen = self.bases.device_counts(cpu).writes - before;
                 self.counts.borrow_mut().unseen_writes += unseen;
                 self.instance(step.home, step.slot).is_guessed.set(true);
             }

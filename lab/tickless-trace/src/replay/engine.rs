@@ -12,7 +12,6 @@ use super::lateness::{Lateness, Quantiles};
 use super::platform::ReplayPlatform;
 use super::policy::ReplayPolicy;
 use super::script::{Choice, Delivery, Item, ItemKind, Op, Script, Start, Turn, Turned, tick};
-use crate::list::Walk;
 use crate::read::{Family, Trace};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -112,8 +111,6 @@ struct Engine<'s> {
     script: &'s Script,
     bases: Arc<Bases<ReplayPlatform>>,
     timers: Vec<Timer>,
-    ops: Walk<'s, Op>,
-    starts: Walk<'s, Start>,
     /// For each CPU, its next recorded interrupt, and those after it.
     interrupts: Vec<Option<&'s Delivery>>,
     later: Vec<Box<dyn Iterator<Item = &'s Delivery> + 's>>,
@@ -172,7 +169,6 @@ impl<'s> Engine<'s> {
         let timers: Vec<Timer> = families.enumerate().map(timer).collect();
         let mut later: Vec<Box<dyn Iterator<Item = _>>> =
             script.interrupts.iter().map(|of_cpu| Box::new(of_cpu.iter()) as _).collect();
-        let (ops, starts) = (Walk::of(&script.ops), Walk::of(&script.starts));
         let seen = RefCell::new(Seen {
             guessed: vec![false; timers.len()],
             inferred: vec![DeviceCounts::default(); cpus],
@@ -181,8 +177,6 @@ impl<'s> Engine<'s> {
         let (is_idle, next_slice) = (vec![false; cpus], vec![None; cpus]);
         Engine {
             script,
-            ops,
-            starts,
             bases,
             timers,
             interrupts: later.iter_mut().map(Iterator::next).collect(),
@@ -211,7 +205,7 @@ impl<'s> Engine<'s> {
         if is_interrupt && (self.slices.is_none() || self.platform().is_due(item.cpu)) {
             self.handle(item);
         } else {
-            for op in self.ops.get(item.ops()) {
+            for op in self.ops(item) {
                 self.op(*op, item.cpu);
             }
         }
@@ -326,7 +320,7 @@ impl<'s> Engine<'s> {
     /// repeats what the kernel's callback of that timer did in the interrupt.
     fn handle(&self, item: &Item) {
         let mut ops = self.handled.take();
-        ops.extend(self.ops.get(item.ops()).iter().copied().map(Some));
+        ops.extend(self.ops(item).iter().copied().map(Some));
         self.interrupt(item.cpu, |firing| {
             let mut result = self.fired(firing);
             // What the callback did is between its own beginning and that of the next one.
@@ -355,6 +349,12 @@ impl<'s> Engine<'s> {
         self.handled.replace(ops);
     }
 
+    /// Returns the operations of an item. Gives the memory back of those before it.
+    fn ops(&self, item: &Item) -> &'s [Op] {
+        item.ops().for_each(|place| self.script.ops.pass(place));
+        &self.script.ops[item.ops()]
+    }
+
     /// Performs an operation on a timer. Counts inferred operations separately, as guesses.
     fn op(&self, op: Op, cpu: CpuId) {
         match op {
@@ -381,7 +381,8 @@ impl<'s> Engine<'s> {
     }
 
     fn script_start(&self, place: u32) -> &'s Start {
-        &self.starts.get(place as usize..place as usize + 1)[0]
+        self.script.starts.pass(place as usize);
+        &self.script.starts[place as usize]
     }
 
     /// Arms a timer on the base where the kernel armed it.
@@ -407,10 +408,10 @@ impl<'s> Engine<'s> {
     /// Performs an inferred operation (one without a record). Counts its device writes separately,
     /// because the trace does not show them.
     fn inferred(&self, cpu: CpuId, operation: impl FnOnce()) {
-        let before = self.device(cpu);
+        let before = self.bases.device_counts(cpu);
         operation();
         let inferred = &mut self.seen.borrow_mut().inferred[cpu.index()];
-        *inferred = inferred.plus(self.device(cpu).since(before));
+        *inferred = inferred.plus(self.bases.device_counts(cpu).since(before));
     }
 
     /// Counts a timer that fires. Returns a restart for the engine's own ticks, and `Done` for
@@ -434,12 +435,8 @@ impl<'s> Engine<'s> {
         CallbackResult::Done
     }
 
-    fn device(&self, cpu: CpuId) -> DeviceCounts {
-        self.bases.view(cpu).map(|view| view.device).unwrap_or_default()
-    }
-
     fn devices(&self) -> Vec<DeviceCounts> {
-        (0..).map(|cpu| self.device(CpuId(cpu))).take(self.interrupts.len()).collect()
+        (0..).map(|cpu| self.bases.device_counts(CpuId(cpu))).take(self.interrupts.len()).collect()
     }
 
     /// Counts what the devices did since `before`, without what inferred operations caused.

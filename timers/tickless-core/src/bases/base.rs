@@ -321,6 +321,12 @@ impl<P: Platform> Bases<P> {
         })
     }
 
+    /// Returns what the event device of a base has done so far: cheaper than a snapshot.
+    pub fn device_counts(&self, cpu: CpuId) -> DeviceCounts {
+        let base = if cpu.index() < self.count() { self.used_base(cpu) } else { None };
+        base.map_or_else(DeviceCounts::default, |base| base.state.lock().device.counts())
+    }
+
     /// Returns the base of the current CPU. CPUs beyond the last base share the bases.
     #[inline]
     pub(crate) fn here(&self) -> CpuId {
