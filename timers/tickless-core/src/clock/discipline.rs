@@ -229,6 +229,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "70,000 steps of safe arithmetic take Miri minutes")]
     fn a_bad_calibration_is_corrected() {
         for wrong in [0.0, 60e-6, -60e-6, 900e-6, -900e-6, 0.3, -0.3] {
             let mut machine = Machine::new(2.9, wrong);
@@ -304,6 +305,7 @@ mod tests {
     /// Goal: a counter of another rate, as after the migration of a virtual machine, is learned;
     /// the clock is ahead of the system's by no more than a span. One that is not steady is seen.
     #[test]
+    #[cfg_attr(miri, ignore = "50,000 steps of safe arithmetic take Miri minutes")]
     fn another_rate_is_learned() {
         for factor in [0.4, 0.9, 1.0 + 3.0 * SLEW, 1.5, 1.9] {
             let mut machine = Machine::new(2.0, 0.0);

@@ -51,6 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "100,000 steps of safe arithmetic take Miri long")]
     fn many_steps_lose_nothing() {
         let slope = Slope(1_434_347_326);
         let mut point = Point::at(Ns(17));

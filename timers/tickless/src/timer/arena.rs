@@ -329,8 +329,8 @@ mod tests {
     /// gives them back as CPU 1.
     #[test]
     fn memory_is_flat_when_one_cpu_frees_what_another_made() {
-        const IN_FLIGHT: usize = 500;
-        let rounds = if cfg!(miri) { 2_000 } else { 1_000_000 };
+        const IN_FLIGHT: usize = if cfg!(miri) { 50 } else { 500 };
+        let rounds = if cfg!(miri) { 500 } else { 1_000_000 };
         let class = &Class::new(2);
         let (sender, receiver) = sync_channel::<usize>(IN_FLIGHT);
         std::thread::scope(|s| {
