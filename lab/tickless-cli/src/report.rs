@@ -8,9 +8,11 @@ use crate::study;
 use clap::ArgGroup;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use tickless_lab::effort::Effort;
+use tickless_lab::measure;
 use tickless_lab::report::files::Files;
-use tickless_lab::report::{Facts, Plan, Report, make, page};
+use tickless_lab::report::{Plan, Report, make, page};
 use tickless_lab::studies::{STUDIES, Study, World};
 
 /// Run all studies, simulated and live, and write one page
@@ -61,13 +63,11 @@ impl ReportArgs {
     fn write(&self, files: &Files) -> io::Result<Report> {
         files.prepare()?;
         // Minutes without a word would look like a program that hangs.
-        let Facts { load, cpus, disturbance, .. } = Facts::here();
-        if let (Some(_), Some(load)) = (disturbance, load.first()) {
-            let times = 1.0 + load / cpus as f64;
+        let times = slowness();
+        if times > 1.5 {
             complain(format_args!(
-                "other work keeps this machine busy (load average {load:.2} on {cpus} CPUs), so \
-                 this takes about {times:.1} times as long as on an idle one, which is 20 s with \
-                 --quick. Less: --only STUDY, --sim-only"
+                "other work keeps this machine busy, so this takes up to {times:.1} times as long \
+                 as on an idle one, which is 20 s with --quick. Less: --only STUDY, --sim-only"
             ));
         }
         let bars = Bars::on_terminal();
@@ -97,6 +97,16 @@ impl ReportArgs {
             seed: self.seed,
         }
     }
+}
+
+/// How many times as long work takes as alone. The load average also counts those that give way.
+fn slowness() -> f64 {
+    let (cpus, until) = (measure::cpus().len(), Instant::now() + Duration::from_millis(300));
+    let spin = || while Instant::now() < until {};
+    let ((), used) = measure::timed(|| {
+        std::thread::scope(|scope| (0..cpus).for_each(|_| drop(scope.spawn(spin))));
+    });
+    used.real_s * cpus as f64 / used.cpu_s().max(f64::EPSILON)
 }
 
 fn show(report: &Report, files: &Files, out: &mut dyn Write) -> io::Result<()> {

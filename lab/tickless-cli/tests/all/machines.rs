@@ -74,7 +74,7 @@ fn the_file_of_this_host_can_be_read_again() {
 }
 
 #[test]
-fn a_busy_host_is_measured_only_on_request() {
+fn a_busy_host_is_measured_only_on_request_and_a_report_says_so() {
     let cpus = measure::cpus();
     if cpus.len() == 1 {
         return;
@@ -93,7 +93,9 @@ fn a_busy_host_is_measured_only_on_request() {
         let refused = tickless(line);
         let is_written = path("busy.toml").exists();
         let measured = tickless(&format!("{line} --anyway"));
+        let report = tickless("report --quick --sim-only --only phase -o report-busy");
         over.store(true, Ordering::Relaxed);
+        let _ = report.exits(0, &["busy", " times as long"]);
         let _ = refused.exits(2, &["busy with other work", "--anyway"]);
         let _ = measured.exits(0, &[]);
         assert!(!is_written);

@@ -1,7 +1,7 @@
 //! `tickless quota`, and the recording for it on this machine's kernel.
 
 use crate::live::{alone, skip, tracefs};
-use crate::run::{json, path, prints, program, tickless};
+use crate::run::{Ended, json, path, prints, program, tickless};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -63,8 +63,7 @@ fn a_group_is_recorded() {
         let group = "--events quota --cgroup tickless-test-quota";
         program(&format!("record --force {group} -D {duration} -o group.txt.gz"))
     };
-    let ended: crate::run::Ended = record("1s").output().unwrap().into();
-    let _ = ended.exits(0, &["Try other limits: tickless quota group.txt.gz"]);
+    let _ = Ended::of(&mut record("1s")).exits(0, &["tickless quota group.txt.gz"]);
     let found = json("quota group.txt.gz");
     assert_eq!(found["group"], "/tickless-test-quota");
     assert!(found["pieces"].as_u64() > Some(10), "{found:#}");
@@ -72,7 +71,7 @@ fn a_group_is_recorded() {
     let recorder = record("2s").spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
     group.end();
-    let ended: crate::run::Ended = recorder.wait_with_output().unwrap().into();
+    let ended = Ended::from(recorder.wait_with_output().unwrap());
     let _ = ended.exits(0, &["/tickless-test-quota: this control group was removed"]);
     let table = tickless("quota group.txt.gz").exits(0, &[]).out;
     assert!(table.contains("the group was removed while it was recorded"), "{table}");

@@ -14,8 +14,7 @@ pub fn find(name: &str) -> Result<Spec, LabError> {
         return spec.map_err(|error| wrong(error.to_string()));
     }
     if !name.contains(['.', '/']) && !Path::new(name).is_file() {
-        let names: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
-        let names = names.join(", ");
+        let names = FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         return Err(wrong(format!("there is no machine {name}; there are {names}, and files")));
     }
     let text = input::read_text(Path::new(name))
