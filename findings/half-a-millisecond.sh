@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # HTTP clients in Java and Rust whose timeouts are durations, and a server that never answers. After
-# 300 ms, all of them end. Of half a millisecond, most make whole milliseconds, 0,
-# which is no limit: OkHttp, Apache's HttpClient, Jetty, Feign, Jersey, two of the four of Spring,
-# curl and isahc wait on. That of Java, those of Spring on it and on Jetty, ureq and attohttpc end.
+# 300 ms, all of them end. Of half a millisecond most make whole milliseconds, so 0, which is no
+# limit: OkHttp, Apache's HttpClient, Jetty, Feign, Jersey, two of the four of Spring, curl and
+# isahc wait on. That of Java, those of Spring on it and on Jetty, ureq and attohttpc end.
 # Guessed before the run: all end, after half a millisecond or a whole one.
 . "$(dirname "$0")/lib.sh"
 cat >"$work/server.py" <<'PYTHON'
