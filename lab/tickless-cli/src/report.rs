@@ -66,8 +66,9 @@ impl ReportArgs {
         let times = slowness();
         if times > 1.5 {
             complain(format_args!(
-                "other work keeps this machine busy, so this takes up to {times:.1} times as long \
-                 as on an idle one, which is 20 s with --quick. Less: --only STUDY, --sim-only"
+                "other work, or a limit, keeps this program off its CPUs, so it takes up to \
+                 {times:.1} times as long as on an idle machine, which is 20 s with --quick. Less: \
+                 --only STUDY, --sim-only"
             ));
         }
         let bars = Bars::on_terminal();

@@ -95,7 +95,7 @@ fn a_busy_host_is_measured_only_on_request_and_a_report_says_so() {
         let measured = tickless(&format!("{line} --anyway"));
         let report = tickless("report --quick --sim-only --only phase -o report-busy");
         over.store(true, Ordering::Relaxed);
-        let _ = report.exits(0, &["busy", " times as long"]);
+        let _ = report.exits(0, &["off its CPUs", " times as long"]);
         let _ = refused.exits(2, &["busy with other work", "--anyway"]);
         let _ = measured.exits(0, &[]);
         assert!(!is_written);
