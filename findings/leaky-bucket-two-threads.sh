@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # leaky-bucket 1.1.2 with `fair(false)`: while two threads call `try_acquire` of one limiter at its
-# limit of 10,000 permits a second, all permits get lost, mostly within a tenth of a second. From then
-# on every call is refused, although time goes on adding permits. With `fair(true)`, the default,
-# the threads get what was promised.
+# limit of 10,000 permits a second, all permits get lost, mostly within a tenth of a second. Then
+# every call is refused, although time goes on adding permits. With `fair(true)`, the default, the
+# threads get what was promised.
 # Guessed before the run: some calls at the same time are refused, and no permit gets lost.
 . "$(dirname "$0")/lib.sh"
 rust 'leaky-bucket = "=1.1.2"' <<'RUST'
