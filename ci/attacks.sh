@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Long runs of random histories, of which the gate runs seconds. Each accounts for every arming,
-# every request or every permit. A test prints the command that repeats its choices.
+# Long runs of random histories, of which the gate runs seconds. Each accounts for every arming or
+# every permit. A test prints the command that repeats its choices.
 # Usage: ci/attacks.sh [SECONDS [SCENARIO]...]   600 for each of all scenarios by default.
 #   barrier   the biased lock's barrier on real hardware: 10^9 rounds; needs two idle CPUs
 #   soak      all kinds of timers, threads that end, forks; constant memory
 #   deferred  expiry threads and bases that go offline, on real threads
 #   sleeps    futures that are polled, reset, moved and dropped, with wakers that panic
-#   adapters  services of tower that panic
 #   identity  timers that die in their callbacks while others are created at their addresses, under
 #             ThreadSanitizer
 #   c         everything in the C interface that threads share
@@ -17,7 +16,7 @@
 seconds=${1:-600}
 [ $# -eq 0 ] || shift
 scenarios=("$@")
-[ ${#scenarios[@]} -gt 0 ] || scenarios=(barrier soak deferred sleeps adapters identity c bpf)
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(barrier soak deferred sleeps identity c bpf)
 export TICKLESS_SECONDS=$seconds TICKLESS_RUN=${TICKLESS_RUN:-$(date +%s)}
 
 # attack ARGUMENTS...: runs tests of cargo's arguments, all at a time.
@@ -85,10 +84,6 @@ for scenario in "${scenarios[@]}"; do
     deferred)
       attack -p tickless --test stress -- --exact deferred_expiry_ends_each_arming_once ;;
     sleeps) attack -p tickless --test all -- --exact future::sleeps_survive_an_attack ;;
-    adapters)
-      cd timers/adapters
-      attack --target-dir target -p tickless-tower --test attack --
-      cd ../.. ;;
     identity) bash ci/tsan.sh identity ;;
     c)
       out=$PWD/target/attacks

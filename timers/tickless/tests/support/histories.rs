@@ -1,4 +1,4 @@
-//! What random histories share, also those of the adapters: random numbers, the seed of a test, its
+//! What random histories share, also those of the core: random numbers, the seed of a test, its
 //! duration, and panics that a test intends.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::disallowed_methods, reason = "tests sleep")]
