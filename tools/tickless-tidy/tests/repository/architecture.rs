@@ -1,7 +1,7 @@
 //! Checks the tables of the houses' ARCHITECTURE.md that lead through the code: every file and
 //! function that they name exists.
 
-use crate::source::{SourceFile, find_words};
+use crate::source::SourceFile;
 
 /// Finds rows of such tables with a file that does not exist, or a function that it does not
 /// define. Their second column is headed `file`.
@@ -50,7 +50,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 
 fn defines(file: &SourceFile, function: &str) -> bool {
     let code = file.code_without_tests();
-    find_words(code, function).into_iter().any(|at| code[..at].trim_end().ends_with("fn"))
+    code.windows(2).any(|pair| pair[0].1 == "fn" && pair[1].1 == function)
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //! would therefore close a circle, and a file that takes a name from the crate's root uses what is
 //! above it.
 
-use crate::source::{SourceFile, find_words, is_word};
+use crate::source::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// By crate, or folder of one (`crate::folder`): its floors from the bottom up, and the modules of
@@ -198,49 +198,55 @@ fn named(file: &SourceFile) -> Vec<(usize, Vec<&str>)> {
     let module = inside.trim_end_matches(".rs").trim_end_matches("/mod");
     let module: Vec<&str> = module.split('/').collect();
     let code = file.code_without_tests();
+    let token = |at: usize| code.get(at).map_or("", |(_, token)| token.as_str());
     let mut found = Vec::new();
-    for (word, above) in [("crate", module.len()), ("super", 1)] {
-        for at in find_words(code, word) {
-            let rest = code[at + word.len()..].strip_prefix("::");
-            // `pub(in crate::a)` uses nothing.
-            let uses = |_: &&str| !code[..at].ends_with("::") && !code[..at].ends_with("(in ");
-            let Some(rest) = rest.filter(uses) else { continue };
-            let up = rest.split("::").take_while(|part| *part == "super").count();
-            let base = module.len().saturating_sub(above + up);
-            let mut paths = Vec::new();
-            tree(&rest[up * "super::".len()..], &module[..base], &mut paths);
-            found.extend(paths.into_iter().map(|path| (file.line_of(at), path)));
+    for at in 0..code.len() {
+        let above = match token(at) {
+            "crate" => module.len(),
+            "super" => 1,
+            _ => continue,
+        };
+        // `pub(in crate::a)` uses nothing.
+        let is_inside = at > 0 && ["::", "in"].contains(&token(at - 1));
+        if token(at + 1) != "::" || is_inside {
+            continue;
         }
+        let up = (0..).take_while(|up| token(at + 2 + 2 * up) == "super").count();
+        let base = module.len().saturating_sub(above + up);
+        let mut paths = Vec::new();
+        tree(&code[at + 2 + 2 * up..], &module[..base], &mut paths);
+        found.extend(paths.into_iter().map(|path| (code[at].0, path)));
     }
     found
 }
 
-/// Appends to `paths` all paths of the use tree that `text` starts with, each with `base` before
-/// it. Returns the length of the use tree.
-fn tree<'a>(text: &'a str, base: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> usize {
+/// Appends to `paths` all paths of the use tree that `code` starts with, each with `base` before
+/// it. Returns the number of the use tree's tokens.
+fn tree<'a>(code: &'a [(usize, String)], base: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> usize {
+    let token = |at: usize| code.get(at).map_or("", |(_, token)| token.as_str());
+    let is_name = |at| token(at).starts_with(|c: char| c.is_alphanumeric() || c == '_');
     let mut path = base.to_vec();
     let mut at = 0;
-    loop {
-        let rest = &text[at..];
-        let name = rest.bytes().take_while(|b| is_word(*b)).count();
-        if name > 0 {
-            path.push(&rest[..name]);
-            at += name;
-            if text[at..].starts_with("::") {
-                at += 2;
-                continue;
-            }
-        } else if rest.starts_with('{') {
-            at += 1;
-            while let Some(c) = text[at..].chars().next().filter(|c| *c != '}') {
-                let ends = c.is_whitespace() || c == ',';
-                at += if ends { 1 } else { tree(&text[at..], &path, paths).max(1) };
-            }
+    while is_name(at) {
+        path.push(token(at));
+        if token(at + 1) != "::" {
+            paths.push(path);
             return at + 1;
         }
+        at += 2;
+    }
+    if token(at) != "{" {
         paths.push(path);
         return at;
     }
+    at += 1;
+    while !["}", ""].contains(&token(at)) {
+        at += tree(&code[at..], &path, paths).max(1);
+        while token(at) == "," {
+            at += 1;
+        }
+    }
+    at + 1
 }
 
 const FLOORS: &str = r#"a = ["low", "mid beside", "room"]"#;

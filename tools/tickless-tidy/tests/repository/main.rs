@@ -3,7 +3,7 @@
 //!
 //! A rule is a function from files to a list of breaches, each as `path:line: what; instead`. It
 //! has a unit test with a text that breaks the rule, because a check that cannot fail is useless.
-//! Rules for code read it with comments and strings blanked out.
+//! Rules for code read it without comments and literals.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

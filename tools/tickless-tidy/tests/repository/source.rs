@@ -1,8 +1,8 @@
-//! A file as the rules read it: its lines, and its code without comments and strings.
+//! A file as the rules read it: its lines, and its code as tokens, without comments and strings.
 //!
 //! Only `.rs` files have code. Line numbers count from 1 everywhere.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,13 +15,17 @@ pub struct SourceFile {
     /// The file, from the repository's root, with `/` between folders.
     pub path: String,
     pub lines: Vec<String>,
-    /// The code, with comments and the contents of strings blanked out. Empty for other languages.
-    pub code: String,
+    /// The code: each token with its line. A `::` is one token, and a literal is empty. Empty for
+    /// other languages.
+    pub code: Vec<(usize, String)>,
 }
 
 impl SourceFile {
     pub fn new(path: &str, text: &str) -> SourceFile {
-        let code = if path.ends_with(".rs") { mask(text) } else { String::new() };
+        let mut code = Vec::new();
+        if path.ends_with(".rs") {
+            add_tokens(text.parse().unwrap_or_default(), &mut code);
+        }
         let lines = text.lines().map(str::to_string).collect();
         SourceFile { path: path.to_string(), lines, code }
     }
@@ -56,13 +60,12 @@ impl SourceFile {
     }
 
     /// Returns the code before the unit tests, which by convention are the last item of a file.
-    pub fn code_without_tests(&self) -> &str {
-        self.code.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
-    }
-
-    /// Returns the line of an offset into [`SourceFile::code`].
-    pub fn line_of(&self, offset: usize) -> usize {
-        1 + self.code[..offset].matches('\n').count()
+    pub fn code_without_tests(&self) -> &[(usize, String)] {
+        const TESTS: [&str; 8] = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
+        let are_tests =
+            |tokens: &[(usize, String)]| tokens.iter().map(|(_, token)| token).eq(TESTS.iter());
+        let end = self.code.windows(TESTS.len()).position(are_tests);
+        &self.code[..end.unwrap_or(self.code.len())]
     }
 
     /// Returns the text for a breach of a rule in this file.
@@ -71,113 +74,54 @@ impl SourceFile {
     }
 }
 
-/// Returns the text with comments and the contents of literals blanked out, one ASCII byte per
-/// character, so that lines and columns remain. Text that is not Rust is blanked out.
-fn mask(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let ends = chars.iter().enumerate().filter(|(_, c)| **c == '\n').map(|(at, _)| at + 1);
-    let lines = [0].into_iter().chain(ends).collect();
-    let blank = |c: &char| if *c == '\n' { b'\n' } else { b' ' };
-    let mut mask = Mask { code: chars.iter().map(blank).collect(), chars, lines };
-    mask.show(text.parse().unwrap_or_default());
-    String::from_utf8(mask.code).unwrap_or_default()
-}
-
-/// A text, the index at which each line begins, and the text's code, with everything else blank.
-struct Mask {
-    chars: Vec<char>,
-    lines: Vec<usize>,
-    code: Vec<u8>,
-}
-
-impl Mask {
-    /// Copies the tokens of the code to the output, which is blank at first.
-    fn show(&mut self, tokens: TokenStream) {
-        for token in tokens {
-            let (from, to) = self.places(token.span());
-            // A documentation comment, which the parser returns as tokens of an attribute.
-            if matches!(self.chars[from..to], ['/', '/' | '*', ..]) {
-                continue;
+/// Appends the tokens of a stream. A documentation comment is an attribute with a literal.
+fn add_tokens(stream: TokenStream, code: &mut Vec<(usize, String)>) {
+    for token in stream {
+        let line = token.span().start().line;
+        match token {
+            TokenTree::Group(group) => {
+                let [open, close] = match group.delimiter() {
+                    Delimiter::Parenthesis => ["(", ")"],
+                    Delimiter::Brace => ["{", "}"],
+                    Delimiter::Bracket => ["[", "]"],
+                    Delimiter::None => [""; 2],
+                };
+                code.push((line, open.to_string()));
+                add_tokens(group.stream(), code);
+                code.push((group.span_close().start().line, close.to_string()));
             }
-            match token {
-                TokenTree::Group(group) => {
-                    for span in [group.span_open(), group.span_close()] {
-                        let (from, to) = self.places(span);
-                        self.show_between(from, to);
-                    }
-                    self.show(group.stream());
-                }
-                TokenTree::Literal(_) => {
-                    let is_quote = |c: &char| matches!(c, '"' | '\'');
-                    let literal = &self.chars[from..to];
-                    let begin = literal.iter().position(is_quote).map(|at| from + at + 1);
-                    let end = literal.iter().rposition(is_quote).map(|at| from + at);
-                    self.show_between(from, begin.unwrap_or(to));
-                    self.show_between(end.unwrap_or(to), to);
-                }
-                TokenTree::Ident(_) | TokenTree::Punct(_) => self.show_between(from, to),
+            TokenTree::Literal(_) => code.push((line, String::new())),
+            TokenTree::Punct(mark) if mark.as_char() == ':' && is_colon(code.last()) => {
+                code.pop();
+                code.push((line, "::".to_string()));
             }
-        }
-    }
-
-    fn places(&self, span: Span) -> (usize, usize) {
-        let [from, to] =
-            [span.start(), span.end()].map(|place| self.lines[place.line - 1] + place.column);
-        (from, to)
-    }
-
-    fn show_between(&mut self, from: usize, to: usize) {
-        for at in from..to {
-            self.code[at] = u8::try_from(self.chars[at]).ok().filter(u8::is_ascii).unwrap_or(b'_');
+            TokenTree::Ident(_) | TokenTree::Punct(_) => code.push((line, token.to_string())),
         }
     }
 }
 
-/// Returns whether this is a character of an identifier.
-pub fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-/// Returns the offsets at which the identifier `needle` occurs in `code`, as a whole.
-pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
-    let is_part = |at: Option<usize>| {
-        at.is_some_and(|at| code.as_bytes().get(at).is_some_and(|b| is_word(*b)))
-    };
-    let places = code.match_indices(needle).map(|(start, _)| start);
-    places
-        .filter(|start| !is_part(start.checked_sub(1)) && !is_part(Some(start + needle.len())))
-        .collect()
+fn is_colon(token: Option<&(usize, String)>) -> bool {
+    token.is_some_and(|(_, token)| token == ":")
 }
 
 #[test]
-fn comments_and_strings_are_blanked_and_columns_remain() {
-    for (text, code) in [
-        ("a(\"x.y()\"); // b()", "a(\"     \");       "),
-        ("/* a /* b */ c */d", "                 d"),
-        (r#""a\"b" c"#, "\"    \" c"),
-        ("r#\"a\"b\"# c", "r#\"   \"# c"),
-        ("br\"\\\" c", "br\" \" c"),
-        ("r#type + for\"x\"", "r#type + for\" \""),
-        ("'{' '\\'' '\"' x", "' ' '  ' ' ' x"),
-        ("fn f<'a>(x: &'a str) {}", "fn f<'a>(x: &'a str) {}"),
-        ("a\n\"µ\n\" // é\nb", "a\n\" \n\"     \nb"),
-    ] {
-        assert_eq!(mask(text), code, "{text}");
-    }
+fn comments_literals_and_tests_are_left_out() {
+    let text = "//! crate::a\nuse b::{c}; // d\nfn e(f: &'a str) { \"g\"; r#\"h\"i\"#; '\\''; }\n\
+                #[cfg(test)]\nextern crate std;\n#[cfg(test)]\nmod tests { j }";
+    let file = SourceFile::new("a.rs", text);
+    let code: Vec<String> =
+        file.code_without_tests().iter().map(|(line, token)| format!("{line}{token}")).collect();
+    let code = code.join(" ");
+    assert!(code.starts_with("1# 1! 1[ 1doc 1= 1 1] 2use 2b 2:: 2{ 2c 2} 2; 3fn 3e 3( 3f 3: 3&"));
+    assert!(
+        code.ends_with("3{ 3 3; 3 3; 3 3; 3} 4# 4[ 4cfg 4( 4test 4) 4] 5extern 5crate 5std 5;")
+    );
 }
 
 #[test]
-fn find_words_finds_whole_words() {
-    assert_eq!(find_words("fn unfn fn_ a::fn fn", "fn"), [0, 15, 18]);
-}
-
-#[test]
-fn files_are_recognised_by_path_and_tests_are_left_out() {
-    let text = "a();\n#[cfg(test)]\nextern crate std;\nb();\n#[cfg(test)]\nmod tests {\n}\n";
-    let file = |path: &str| SourceFile::new(path, text);
+fn files_are_recognised_by_path() {
+    let file = |path: &str| SourceFile::new(path, "");
     assert_eq!(file("timers/a/src/b/mod.rs").library(), Some(("a", "b/mod.rs")));
     assert_eq!(file("timers/a/tests/a.rs").library(), None);
     assert_eq!(file("bench/src/main.rs").library(), None);
-    let code = "a();\n#[cfg(test)]\nextern crate std;\nb();\n";
-    assert_eq!(file("a.rs").code_without_tests(), code);
 }
