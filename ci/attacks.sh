@@ -83,7 +83,7 @@ for scenario in "${scenarios[@]}"; do
     soak) bash ci/soak.sh "$seconds" ;;
     deferred)
       attack -p tickless --test stress -- --exact deferred_expiry_ends_each_arming_once ;;
-    sleeps) attack -p tickless --test all -- --exact future::sleeps_survive_an_attack ;;
+    sleeps) attack -p tickless --test all -- --exact attack::sleeps_survive_an_attack ;;
     identity) bash ci/tsan.sh identity ;;
     c)
       out=$PWD/target/attacks

@@ -1,6 +1,5 @@
 //! Sleeps, intervals and deadlines, on several runtimes and in corner cases.
 
-use crate::support::sleeps::{Kind, Sleeper, attack};
 use crate::support::woken::{calls, poll, woken};
 use crate::support::{HOUR, Place, Rng, bases, rounds, seed, wait_until};
 use async_executor::Executor;
@@ -10,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tickless::future::{self, CoarseSleep, Sleep, coarse_sleep, interval, sleep, timeout};
+use tickless::future::{self, Sleep, coarse_sleep, interval, sleep, timeout};
 use tickless::periodic::Missed;
-use tickless::time::{Instant, from_std};
+use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 
 /// Longer under Miri, so that a deadline is still in the future when its future is polled.
@@ -223,50 +222,6 @@ fn a_waker_may_drop_the_last_handle() {
         // If the waker panics, or waits for its own thread, this line is not reached.
         wait_until("the waker is through", || done.load(Ordering::SeqCst));
     }
-}
-
-/// A sleep of either kind.
-enum Either {
-    Precise(Pin<Box<Sleep>>),
-    Coarse(Pin<Box<CoarseSleep>>),
-}
-
-impl Sleeper for Either {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self {
-            Either::Precise(sleep) => sleep.as_mut().poll(cx),
-            Either::Coarse(sleep) => sleep.as_mut().poll(cx),
-        }
-    }
-
-    fn reset(&mut self, deadline: std::time::Instant) -> bool {
-        match self {
-            Either::Precise(sleep) => sleep.as_mut().reset_at(from_std(deadline)),
-            Either::Coarse(sleep) => sleep.as_mut().reset_at(from_std(deadline)),
-        }
-        true
-    }
-}
-
-/// Goal: W1 (never early), X10 (fires or is cancelled), H3 (panics), H4 (drops): random histories
-/// of the library's own sleeps.
-#[test]
-#[cfg_attr(miri, ignore = "a history of a second is too short there to have 100 sleeps")]
-fn sleeps_survive_an_attack() {
-    attack(
-        "future",
-        "sleeps_survive_an_attack",
-        Kind {
-            now: future::TimerSource::std_now,
-            sleep_until: |timers, deadline| match from_std(deadline).as_nanos() % 2 {
-                0 => Either::Precise(Box::pin(timers.sleep_until(from_std(deadline)))),
-                _ => {
-                    let after = from_std(deadline).saturating_duration_since(timers.now());
-                    Either::Coarse(Box::pin(timers.coarse_sleep(after)))
-                }
-            },
-        },
-    );
 }
 
 #[test]

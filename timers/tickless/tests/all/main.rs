@@ -12,6 +12,7 @@
 #![allow(clippy::incompatible_msrv, reason = "tests are built with the pinned compiler")]
 
 mod api;
+mod attack;
 mod auto_advance;
 #[cfg(linux_platform)]
 mod bandwidth;

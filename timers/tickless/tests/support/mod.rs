@@ -5,7 +5,6 @@ pub mod any_timer;
 pub mod child;
 pub mod histories;
 pub mod rig;
-pub mod sleeps;
 pub mod woken;
 
 pub use any_timer::AnyTimer;

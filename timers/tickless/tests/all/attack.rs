@@ -1,49 +1,52 @@
-//! Random histories of sleeps, for every type that sleeps on the library's timers.
+//! Random histories of sleeps of both kinds.
 //!
 //! Threads create sleeps, poll and reset them, give them to each other, and drop them: outside, in
 //! a waker on a driver thread, in a runtime that is dropped, and after the last handle of their
 //! timers. Wakers panic. No sleep is ready before its deadline, each one that a thread waits for
 //! wakes it, no registered waker is woken twice, and no waker is leaked.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
 
-use super::histories::{OnPurpose, Rng, end_after, hush, seed, wait_until};
+use crate::support::histories::{OnPurpose, end_after, hush};
+use crate::support::{Rng, seed, wait_until};
 use std::future::poll_fn;
 use std::panic::panic_any;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tickless::Timers;
-use tickless::future::TimerSource;
+use tickless::future::{CoarseSleep, Sleep};
+use tickless::time::Instant;
 
-/// A future that sleeps.
-pub trait Sleeper: Send + 'static {
-    /// Each deadline wakes the task at most once. Otherwise each poll does.
-    const WAKES_ONCE: bool = true;
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()>;
-
-    /// Sets another deadline. Returns `false` if this type cannot do so.
-    fn reset(&mut self, _: Instant) -> bool {
-        false
-    }
+enum Either {
+    Precise(Pin<Box<Sleep>>),
+    Coarse(Pin<Box<CoarseSleep>>),
 }
 
-/// How a type reads its clock and makes its sleeps.
-#[derive(Clone, Copy)]
-pub struct Kind<S> {
-    pub now: fn(&TimerSource) -> Instant,
-    pub sleep_until: fn(&TimerSource, Instant) -> S,
+impl Either {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Either::Precise(sleep) => sleep.as_mut().poll(cx),
+            Either::Coarse(sleep) => sleep.as_mut().poll(cx),
+        }
+    }
+
+    fn reset_at(&mut self, deadline: Instant) {
+        match self {
+            Either::Precise(sleep) => sleep.as_mut().reset_at(deadline),
+            Either::Coarse(sleep) => sleep.as_mut().reset_at(deadline),
+        }
+    }
 }
 
 const THREADS: u64 = 3;
 const SLOTS: u64 = 12;
 
 /// What the threads and the wakers share.
-struct World<S> {
-    kind: Kind<S>,
+#[derive(Default)]
+struct World {
     /// Sleeps that any thread takes, and that wakers drop.
-    exchange: Mutex<Vec<Item<S>>>,
+    exchange: Mutex<Vec<Item>>,
     alarms: Arc<AtomicU64>,
     early: AtomicU64,
     completed: AtomicU64,
@@ -70,9 +73,9 @@ impl Drop for Alarm {
 }
 
 /// A waker that drops another sleep on the driver's thread, and panics.
-struct Reckless<S>(Arc<World<S>>);
+struct Reckless(Arc<World>);
 
-impl<S: Sleeper> Wake for Reckless<S> {
+impl Wake for Reckless {
     fn wake(self: Arc<Self>) {
         drop(self.0.take());
         self.0.panics.fetch_add(1, Ordering::SeqCst);
@@ -80,21 +83,21 @@ impl<S: Sleeper> Wake for Reckless<S> {
     }
 }
 
-impl<S> World<S> {
-    fn take(&self) -> Option<Item<S>> {
+impl World {
+    fn take(&self) -> Option<Item> {
         self.exchange.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn give(&self, item: Item<S>) {
+    fn give(&self, item: Item) {
         self.exchange.lock().unwrap_or_else(PoisonError::into_inner).push(item);
     }
 }
 
 /// A sleep and its account.
-struct Item<S> {
-    sleeper: S,
-    timers: TimerSource,
-    world: Arc<World<S>>,
+struct Item {
+    sleep: Either,
+    timers: Timers,
+    world: Arc<World>,
     deadline: Instant,
     alarm: Arc<Alarm>,
     /// How often a poll has registered the alarm.
@@ -104,15 +107,18 @@ struct Item<S> {
     is_ready: bool,
 }
 
-impl<S: Sleeper> Item<S> {
-    fn new(world: &Arc<World<S>>, timers: &TimerSource, after: Duration) -> Item<S> {
+impl Item {
+    fn new(world: &Arc<World>, timers: &Timers, after: Duration) -> Item {
         world.alarms.fetch_add(1, Ordering::SeqCst);
-        let deadline = (world.kind.now)(timers) + after;
+        let now = timers.now();
         Item {
-            sleeper: (world.kind.sleep_until)(timers, deadline),
+            sleep: match after.as_nanos() % 2 {
+                0 => Either::Precise(Box::pin(timers.sleep_until(now + after))),
+                _ => Either::Coarse(Box::pin(timers.coarse_sleep(after))),
+            },
             timers: timers.clone(),
             world: Arc::clone(world),
-            deadline,
+            deadline: now + after,
             alarm: Arc::new(Alarm { alive: Arc::clone(&world.alarms), count: AtomicU64::new(0) }),
             registered: 0,
             deadlines: 1,
@@ -122,9 +128,9 @@ impl<S: Sleeper> Item<S> {
 
     /// Polls with some waker. Returns whether the sleep is ready.
     fn poll_with(&mut self, waker: &Waker) -> bool {
-        if !self.is_ready && self.sleeper.poll(&mut Context::from_waker(waker)).is_ready() {
+        if !self.is_ready && self.sleep.poll(&mut Context::from_waker(waker)).is_ready() {
             self.is_ready = true;
-            let is_early = (self.world.kind.now)(&self.timers) < self.deadline;
+            let is_early = self.timers.now() < self.deadline;
             self.world.early.fetch_add(u64::from(is_early), Ordering::SeqCst);
             self.world.completed.fetch_add(1, Ordering::SeqCst);
         }
@@ -134,8 +140,7 @@ impl<S: Sleeper> Item<S> {
     fn poll(&mut self) -> bool {
         let is_ready = self.poll_with(&Waker::from(Arc::clone(&self.alarm)));
         self.registered += u64::from(!is_ready);
-        let most = if S::WAKES_ONCE { self.deadlines } else { u64::MAX };
-        assert!(self.wakeups() <= self.registered.min(most), "woken twice");
+        assert!(self.wakeups() <= self.registered.min(self.deadlines), "woken twice");
         is_ready
     }
 
@@ -144,15 +149,13 @@ impl<S: Sleeper> Item<S> {
     }
 
     fn reset(&mut self, after: Duration) {
-        let deadline = (self.world.kind.now)(&self.timers) + after;
-        if self.sleeper.reset(deadline) {
-            (self.deadline, self.is_ready) = (deadline, false);
-            self.deadlines += 1;
-        }
+        (self.deadline, self.is_ready) = (self.timers.now() + after, false);
+        self.sleep.reset_at(self.deadline);
+        self.deadlines += 1;
     }
 
     /// Waits for the sleep, and polls it only when it has woken its task.
-    fn wait(&mut self, meanwhile: impl FnOnce(&mut Item<S>)) {
+    fn wait(&mut self, meanwhile: impl FnOnce(&mut Item)) {
         let mut meanwhile = Some(meanwhile);
         loop {
             let seen = self.wakeups();
@@ -169,7 +172,7 @@ impl<S: Sleeper> Item<S> {
 }
 
 /// Some sleeps in tasks of a runtime that is dropped when the first has completed.
-fn run_in_a_runtime<S: Sleeper>(world: &Arc<World<S>>, timers: &TimerSource, rng: &mut Rng) {
+fn run_in_a_runtime(world: &Arc<World>, timers: &Timers, rng: &mut Rng) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for _ in 0..rng.below(6) {
         let mut item = Item::new(world, timers, Duration::from_nanos(rng.of_any_size(24)));
@@ -193,15 +196,15 @@ fn new_timers(rng: &mut Rng) -> Timers {
     builder.start().expect("the system starts threads")
 }
 
-fn act<S: Sleeper>(world: &Arc<World<S>>, mut rng: Rng, end: Instant) {
-    let mut slots: Vec<Option<Item<S>>> = (0..SLOTS).map(|_| None).collect();
+fn act(world: &Arc<World>, mut rng: Rng, end: std::time::Instant) {
+    let mut slots: Vec<Option<Item>> = (0..SLOTS).map(|_| None).collect();
     let mut timers = new_timers(&mut rng);
     let mut kept = Vec::new();
-    while Instant::now() < end {
+    while std::time::Instant::now() < end {
         let after = Duration::from_nanos(rng.of_any_size(22));
         let slot = &mut slots[rng.below(SLOTS) as usize];
         match (rng.below(16), slot.as_mut()) {
-            (0..4, _) => *slot = Some(Item::new(world, &TimerSource::from(&timers), after)),
+            (0..4, _) => *slot = Some(Item::new(world, &timers, after)),
             (4..7, Some(item)) => _ = item.poll(),
             (7..9, Some(item)) => item.reset(after),
             (9, _) => *slot = None,
@@ -216,7 +219,7 @@ fn act<S: Sleeper>(world: &Arc<World<S>>, mut rng: Rng, end: Instant) {
                 _ = item.poll_with(&Waker::from(Arc::new(Reckless(Arc::clone(world)))));
             }
             (14, _) if rng.below(8) == 0 => {
-                run_in_a_runtime(world, &TimerSource::from(&timers), &mut rng);
+                run_in_a_runtime(world, &timers, &mut rng);
             }
             // The sleeps outlive the handle, unless its counts are checked at the end.
             (15, _) if rng.below(20) == 0 => {
@@ -240,18 +243,14 @@ fn act<S: Sleeper>(world: &Arc<World<S>>, mut rng: Rng, end: Instant) {
     }
 }
 
-/// Runs the histories of one type, for `TICKLESS_SECONDS` or one and a half.
-pub fn attack<S: Sleeper>(file: &str, test: &str, kind: Kind<S>) {
+/// Goal: W1 (never early), X10 (fires or is cancelled), H3 (panics), H4 (drops). It takes
+/// `TICKLESS_SECONDS`, or one and a half.
+#[test]
+#[cfg_attr(miri, ignore = "a history of a second is too short there to have 100 sleeps")]
+fn sleeps_survive_an_attack() {
     hush();
-    let mut rng = Rng::new(seed(file, test));
-    let world = Arc::new(World {
-        kind,
-        exchange: Mutex::default(),
-        alarms: Arc::default(),
-        early: AtomicU64::new(0),
-        completed: AtomicU64::new(0),
-        panics: AtomicU64::new(0),
-    });
+    let mut rng = Rng::new(seed("attack", "sleeps_survive_an_attack"));
+    let world = Arc::<World>::default();
     let end = end_after(Duration::from_millis(1_500));
     std::thread::scope(|s| {
         for _ in 0..THREADS {
