@@ -173,8 +173,7 @@ impl Results for Late {
         write_causes(causes, out)?;
         let title = "What all waits for a CPU over the threshold were spent on:";
         write_shares(title, ["share", "time", "waits", "cause"], &waits.causes, out)?;
-        let is_thread = |it: &&Share| it.cause.starts_with("thread ");
-        if waits.causes.iter().filter(is_thread).count() > waits.programs.len() {
+        if waits.threads > waits.programs.len() {
             let title = "The same threads by program:";
             write_shares(title, ["share", "time", "waits", "program"], &waits.programs, out)?;
         }

@@ -17,6 +17,8 @@ mod follow;
 mod spans;
 mod waits;
 
+pub use cause::Cause;
+
 use crate::list::List;
 use crate::read::{Event, EventKind, Limited, Record, Trace};
 use cause::Waiting;
@@ -124,6 +126,9 @@ pub struct RunWaits {
     pub late: u64,
     pub late_ns: u64,
     pub causes: Vec<Share>,
+    /// How many of the causes are threads.
+    #[serde(skip)]
+    pub threads: usize,
     /// The programs whose threads kept the CPU, each with the sum of its threads.
     pub programs: Vec<Share>,
     pub worst: Vec<LongWait>,
@@ -172,7 +177,7 @@ pub struct LateSleep {
 pub struct Hop {
     pub hop: &'static str,
     pub ns: u64,
-    pub cause: String,
+    pub cause: Cause,
 }
 
 /// Explains the selected sleeps that ended more than `threshold` after their deadlines. O(n log n)
@@ -217,7 +222,7 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         worst.add(sleep, || release(trace, &spans));
         hops
     });
-    let causes = shares(hops.map(|hop| (hop.cause, 1, hop.ns)));
+    let causes = shares(sums(hops.map(|hop| (hop.cause, 1, hop.ns))));
     let share =
         |Share { cause, times: sleeps, ns, percent }| CauseShare { cause, sleeps, ns, percent };
     let selected: BTreeSet<u32> =
@@ -245,9 +250,9 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         causes: causes.into_iter().map(share).collect(),
         is_partial: false,
         worst: worst.finish(),
-        woken_by: shares(
+        woken_by: shares(sums(
             waits.wakers.iter().map(|(waker, &(times, ns))| (waits.describe(*waker), times, ns)),
-        ),
+        )),
         waits: explained_waits(trace, &spans, &waits),
         notes: never_ran.then_some(never).into_iter().chain(seldom_throttled(trace)).collect(),
         steal_ns: trace.processes.steal.map(|steal| steal.0),
@@ -302,30 +307,35 @@ fn threads(trace: &Trace) -> BTreeSet<u32> {
 pub fn busiest(trace: &Trace) -> Vec<String> {
     let name = |process| trace.processes.name(process).unwrap_or_else(|| trace.task_name(process));
     let pids = trace.records.iter().map(|record| record.pid).filter(|pid| *pid != 0);
-    let all = shares(pids.map(|pid| (name(trace.processes.of(pid)).to_string(), 1, 1)));
+    let all = shares(sums(pids.map(|pid| (name(trace.processes.of(pid)), 1, 1))));
     all.into_iter().take(8).map(|it| it.cause).collect()
 }
 
-/// Adds up how often each cause occurred, and its time. Those with the most time come first.
-fn shares(of: impl Iterator<Item = (String, u64, u64)>) -> Vec<Share> {
-    let mut causes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+/// Adds up how often each cause occurred, and its time.
+fn sums<C: Ord>(of: impl Iterator<Item = (C, u64, u64)>) -> BTreeMap<C, (u64, u64)> {
+    let mut sums: BTreeMap<C, (u64, u64)> = BTreeMap::new();
     for (cause, times, ns) in of {
-        let sum = causes.entry(cause).or_default();
+        let sum = sums.entry(cause).or_default();
         *sum = (sum.0 + times, sum.1 + ns);
     }
-    let all: u64 = causes.values().map(|&(_, ns)| ns).sum();
-    let share = |(cause, (times, ns)): (String, (u64, u64))| {
+    sums
+}
+
+/// Returns the share of each sum, those with the most time first.
+fn shares<C: ToString>(sums: BTreeMap<C, (u64, u64)>) -> Vec<Share> {
+    let all: u64 = sums.values().map(|&(_, ns)| ns).sum();
+    let share = |(cause, (times, ns)): (C, (u64, u64))| {
         let percent = 100.0 * ns as f64 / all.max(1) as f64;
-        Share { cause, times, ns, percent }
+        Share { cause: cause.to_string(), times, ns, percent }
     };
-    let mut shares: Vec<Share> = causes.into_iter().map(share).collect();
-    shares.sort_by_key(|share| Reverse(share.ns));
+    let mut shares: Vec<Share> = sums.into_iter().map(share).collect();
+    shares.sort_by(|one, other| other.ns.cmp(&one.ns).then_with(|| one.cause.cmp(&other.cause)));
     shares
 }
 
 /// Explains the waits that were longer than the threshold.
 fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits {
-    let is_limit = |hop: &Hop| hop.cause.starts_with(cause::LIMIT);
+    let is_limit = |hop: &Hop| matches!(hop.cause, Cause::Limit(_));
     // For each thread, how long a CPU limit seems to have held it up in all.
     let mut limited: BTreeMap<u32, u64> = BTreeMap::new();
     if !trace.processes.limits.is_empty() {
@@ -349,7 +359,7 @@ fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits 
             hops.iter_mut().filter(|hop| is_limit(hop)).for_each(|hop| {
                 hop.cause = "unknown: a CPU limit or other threads; the kernel counts less time \
                              for the limit"
-                    .to_string();
+                    .into();
             });
         }
         late_ns += wait.time().0;
@@ -364,17 +374,19 @@ fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits 
         worst.add(long, || release(trace, spans));
         hops
     });
-    let causes = shares(hops.map(|hop| (hop.cause, 1, hop.ns)));
+    let causes = sums(hops.map(|hop| (hop.cause, 1, hop.ns)));
     // What no program caused counts for the percentages only.
-    let program = |it: &Share| cause::program(trace, &it.cause).unwrap_or_default();
-    let mut programs = shares(causes.iter().map(|it| (program(it), it.times, it.ns)));
+    let programs = causes.iter().map(|(cause, &(times, ns))| (cause.program(), times, ns));
+    let mut programs = shares(sums(programs));
     programs.retain(|it| !it.cause.is_empty());
+    let threads = causes.keys().filter(|cause| matches!(cause, Cause::Thread { .. })).count();
     RunWaits {
         waits: waits.count,
         ns: waits.time.0,
         late: worst.count,
         late_ns,
-        causes,
+        causes: shares(causes),
+        threads,
         programs,
         worst: worst.finish(),
     }
@@ -412,7 +424,7 @@ fn hops(trace: &Trace, spans: &Spans, waits: &Waits<'_>, wait: &Wait) -> Vec<Hop
     let leg = |(cpu, from, to)| {
         let cause = match to == since || last == wait.ran_on {
             true => cause::run(trace, spans, &on(cpu, from, to)),
-            false => "migration: the trace does not show when the thread was moved".to_string(),
+            false => "migration: the trace does not show when the thread was moved".into(),
         };
         hop(from, to, cause)
     };

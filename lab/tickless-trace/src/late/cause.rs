@@ -1,10 +1,10 @@
-//! Finds the cause of each step (hop) between a sleep's deadline and the running thread. Steps with
-//! the same cause get the same text, so that their times can be added up.
+//! Finds the cause of each step (hop) between a sleep's deadline and the running thread.
 
 use super::follow::{HopKind, Sleep};
 use super::spans::{Activity, Spans};
 use crate::read::{Event, Limited, Trace};
-use std::ptr;
+use serde::{Serialize, Serializer};
+use std::{fmt, ptr};
 use tickless_core::time::{CpuId, Ns};
 
 /// No CPU takes longer than this to leave an idle state.
@@ -17,10 +17,54 @@ const INTERRUPT_MIN: Ns = Ns(10_000);
 /// The timer callbacks that give new CPU time to groups of threads that used up their quota.
 const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
 
-/// The beginning of the cause that names a CPU limit.
-pub(super) const LIMIT: &str = "CPU limit: ";
+/// What the time of a hop was spent on. The times of hops with the same cause are added up. JSON
+/// has its text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// A thread of a program kept the CPU. `class` is a remark on the thread's priority.
+    Thread {
+        thread: String,
+        class: String,
+        program: String,
+    },
+    /// This control group had used up its quota.
+    Limit(String),
+    Other(String),
+}
 
-/// Describes what caused a hop, which is one step of a late wakeup.
+impl Cause {
+    /// Returns the program whose thread kept the CPU; empty for other causes.
+    pub(super) fn program(&self) -> &str {
+        match self {
+            Cause::Thread { program, .. } => program,
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Thread { thread, class, .. } => write!(f, "thread {thread}{class} kept the CPU"),
+            Cause::Limit(group) => write!(f, "CPU limit: {group} had used up its quota"),
+            Cause::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Cause {
+    fn from(text: T) -> Cause {
+        Cause::Other(text.as_ref().to_string())
+    }
+}
+
+/// Returns what caused a hop, which is one step of a late wakeup.
 pub(super) fn of(
     trace: &Trace,
     spans: &Spans,
@@ -28,12 +72,12 @@ pub(super) fn of(
     hop: HopKind,
     from: Ns,
     to: Ns,
-) -> String {
+) -> Cause {
     let on_timer_cpu = || spans.longest(sleep.cpu, from, to);
     match hop {
-        HopKind::Slack => "timer slack: the sleeper allowed it".to_string(),
+        HopKind::Slack => "timer slack: the sleeper allowed it".into(),
         HopKind::Wheel if to.since(from) <= granularity(trace, sleep) => {
-            "timer wheel: far deadlines are rounded up".to_string()
+            "timer wheel: far deadlines are rounded up".into()
         }
         HopKind::Wheel | HopKind::Interrupt if spans.is_unseen(sleep.cpu) => unseen(sleep.cpu),
         HopKind::After if spans.is_unseen(sleep.ran_on) => unseen(sleep.ran_on),
@@ -42,14 +86,14 @@ pub(super) fn of(
         }
         HopKind::Callback => match on_timer_cpu() {
             Some(Activity::Callback(function)) => {
-                format!("callback {} ran before it", trace.names.name(function))
+                format!("callback {} ran before it", trace.names.name(function)).into()
             }
-            _ => "the timer interrupt itself".to_string(),
+            _ => "the timer interrupt itself".into(),
         },
-        HopKind::Wakeup => "waking the thread".to_string(),
+        HopKind::Wakeup => "waking the thread".into(),
         HopKind::Run => run(trace, spans, &Waiting::after(sleep, from, to)),
         HopKind::After => match spans.longest(sleep.ran_on, from, to) {
-            Some(Activity::Thread(pid)) if pid == sleep.pid => "the thread itself".to_string(),
+            Some(Activity::Thread(pid)) if pid == sleep.pid => "the thread itself".into(),
             _ => run(trace, spans, &Waiting::after(sleep, from, to)),
         },
     }
@@ -63,24 +107,27 @@ fn interrupt(
     sleep: &Sleep,
     from: Ns,
     to: Ns,
-) -> String {
+) -> Cause {
     match activity {
         Some(Activity::Idle(_) | Activity::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
             match spans.has_writes && !is_programmed(trace, sleep, from) {
-                true => "the timer device was not programmed for it".to_string(),
-                false => "the timer device's event was lost".to_string(),
+                true => "the timer device was not programmed for it".into(),
+                false => "the timer device's event was lost".into(),
             }
         }
         Some(Activity::Thread(pid)) if pid != 0 && to.since(from) < INTERRUPT_MIN => {
-            "taking the interrupt".to_string()
+            "taking the interrupt".into()
         }
         Some(Activity::Thread(pid)) if pid != 0 => {
-            format!("no interrupt while {} ran", thread(trace, pid))
+            format!("no interrupt while {} ran", thread(trace, pid)).into()
         }
-        Some(Activity::Softirq(it)) => format!("no interrupt while softirq {} ran", softirq(it)),
-        Some(Activity::TimerInterrupt) => "the timer interrupt before it".to_string(),
+        Some(Activity::Softirq(it)) => {
+            format!("no interrupt while softirq {} ran", softirq(it)).into()
+        }
+        Some(Activity::TimerInterrupt) => "the timer interrupt before it".into(),
         Some(Activity::Callback(function)) => {
             format!("callback {} in the timer interrupt before it", trace.names.name(function))
+                .into()
         }
         activity => idle_or_irq(activity),
     }
@@ -115,22 +162,24 @@ impl Waiting {
 }
 
 /// Describes why a thread that could run did not, by what its CPU did for most of that time.
-pub(super) fn run(trace: &Trace, spans: &Spans, wait: &Waiting) -> String {
+pub(super) fn run(trace: &Trace, spans: &Spans, wait: &Waiting) -> Cause {
     if spans.is_unseen(wait.cpu) {
         return unseen(wait.cpu);
     }
     if awaited_refill(trace, spans, wait).is_some() {
         let group = trace.processes.limited_group(wait.pid).and_then(|it| it.path.as_deref());
-        return format!("{LIMIT}{} had used up its quota", group.unwrap_or("the group"));
+        return Cause::Limit(group.unwrap_or("the group").to_string());
     }
     match spans.longest(wait.cpu, wait.from, wait.to) {
         Some(Activity::Idle(_) | Activity::Thread(0)) if wait.is_long() => {
-            "the CPU was idle and left the thread waiting".to_string()
+            "the CPU was idle and left the thread waiting".into()
         }
-        Some(Activity::Thread(pid)) if pid == wait.pid => "the scheduler".to_string(),
+        Some(Activity::Thread(pid)) if pid == wait.pid => "the scheduler".into(),
         Some(Activity::Thread(pid)) if pid != 0 => competitor(trace, spans, wait, pid),
-        Some(Activity::Softirq(vector)) => format!("softirq {} kept the CPU", softirq(vector)),
-        Some(Activity::TimerInterrupt | Activity::Callback(_)) => "the timer interrupt".to_string(),
+        Some(Activity::Softirq(vector)) => {
+            format!("softirq {} kept the CPU", softirq(vector)).into()
+        }
+        Some(Activity::TimerInterrupt | Activity::Callback(_)) => "the timer interrupt".into(),
         activity => idle_or_irq(activity),
     }
 }
@@ -146,7 +195,7 @@ pub(super) fn limited_until(trace: &Trace, spans: &Spans, wait: &Waiting) -> Ns 
 }
 
 /// Describes the thread that kept a CPU while another one waited there.
-fn competitor(trace: &Trace, spans: &Spans, wait: &Waiting, pid: u32) -> String {
+fn competitor(trace: &Trace, spans: &Spans, wait: &Waiting, pid: u32) -> Cause {
     const REAL_TIME: std::ops::Range<i16> = 0..100;
     let priority = spans.priority(pid);
     let is_real_time = spans.priority(wait.pid).is_some_and(|it| REAL_TIME.contains(&it));
@@ -164,27 +213,29 @@ fn competitor(trace: &Trace, spans: &Spans, wait: &Waiting, pid: u32) -> String 
         });
     let name = thread(trace, pid);
     if is_throttled {
-        return format!("real-time class throttled: thread {name} ran instead");
+        return format!("real-time class throttled: thread {name} ran instead").into();
     }
     if name.starts_with("migration/") {
-        return format!("migration: {name} moved threads");
+        return format!("migration: {name} moved threads").into();
     }
     let class = match priority {
-        None => return format!("thread {name} kept the CPU"),
-        Some(..0) => "deadline class".to_string(),
-        Some(real_time @ 0..100) => format!("real-time priority {}", 99 - real_time),
-        Some(normal) => format!("nice {}", normal - 120),
+        None => String::new(),
+        Some(..0) => " (deadline class)".to_string(),
+        Some(real_time @ 0..100) => format!(" (real-time priority {})", 99 - real_time),
+        Some(normal) => format!(" (nice {})", normal - 120),
     };
-    format!("thread {name} ({class}) kept the CPU")
+    let program = trace.processes.name(trace.processes.of(pid));
+    let program = program.unwrap_or_else(|| trace.task_name(pid)).to_string();
+    Cause::Thread { thread: name, class, program }
 }
 
 /// Describes an activity that delays every kind of hop alike: idle, or an interrupt.
-fn idle_or_irq(activity: Option<Activity>) -> String {
+fn idle_or_irq(activity: Option<Activity>) -> Cause {
     match activity {
-        Some(Activity::Idle(state)) => format!("leaving idle state {state}"),
-        Some(Activity::Thread(_)) => "leaving idle".to_string(),
-        Some(Activity::Irq(irq)) => format!("interrupt {irq} was handled"),
-        _ => "unknown".to_string(),
+        Some(Activity::Idle(state)) => format!("leaving idle state {state}").into(),
+        Some(Activity::Thread(_)) => "leaving idle".into(),
+        Some(Activity::Irq(irq)) => format!("interrupt {irq} was handled").into(),
+        _ => "unknown".into(),
     }
 }
 
@@ -246,21 +297,12 @@ fn awaited_refill(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<Ns> {
     (refill.since(from) > IDLE_EXIT_MAX && !has_run).then_some(refill)
 }
 
-fn unseen(cpu: CpuId) -> String {
-    format!("unknown: nothing was recorded of CPU {}'s idle thread", cpu.0)
+fn unseen(cpu: CpuId) -> Cause {
+    format!("unknown: nothing was recorded of CPU {}'s idle thread", cpu.0).into()
 }
 
 pub(super) fn thread(trace: &Trace, pid: u32) -> String {
     format!("{}-{pid}", trace.task_name(pid))
-}
-
-/// Returns the name of the program whose thread kept the CPU, if that is the cause.
-pub(super) fn program(trace: &Trace, cause: &str) -> Option<String> {
-    let kept = cause.strip_prefix("thread ")?.strip_suffix(" kept the CPU")?;
-    let thread = kept.rsplit_once(" (").map_or(kept, |(thread, _)| thread);
-    let pid = thread.rsplit_once('-')?.1.parse().ok()?;
-    let name = trace.processes.name(trace.processes.of(pid));
-    Some(name.unwrap_or_else(|| trace.task_name(pid)).to_string())
 }
 
 pub(super) fn softirq(vector: u32) -> String {
