@@ -2,13 +2,13 @@
 //! of the program that poll a descriptor or use a callback.
 
 use crate::support::rig::{On, Rig};
-use crate::support::{HOUR, MS, Rng, rounds, seed, shared_count, wait_until};
+use crate::support::{HOUR, MS, rounds, shared_count, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::policy::Policy;
 use tickless::stats::BaseStats;
-use tickless::{Fired, HrTimer, Timers};
+use tickless::{HrTimer, Timers};
 
 fn base(timers: &Timers) -> BaseStats {
     timers.stats().bases[0]
@@ -19,47 +19,6 @@ fn counted(timers: &Timers) -> (HrTimer, Arc<AtomicU64>) {
     let (fired, count) = shared_count();
     let timer = timers.hrtimer(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
     (timer, fired)
-}
-
-#[test]
-fn every_arming_ends_once() {
-    let seed = seed("devices", "every_arming_ends_once");
-    for on in On::each() {
-        let rig = Rig::start(on, Timers::builder());
-        let early = Arc::new(AtomicU64::new(0));
-        std::thread::scope(|s| {
-            for thread in 0..3 {
-                let (timers, early) = (&*rig, &early);
-                s.spawn(move || churn(timers, early, &mut Rng::new(seed ^ thread)));
-            }
-        });
-        wait_until("everything has fired", || rig.stats().pending() == 0);
-        let total = rig.stats().total();
-        assert_eq!(total.armed, total.fired + total.cancelled, "{on:?} {total:?}");
-        assert_eq!(early.load(Ordering::SeqCst), 0, "{on:?}");
-        assert!(cfg!(miri) || (total.fired > 10 && total.cancelled > 10), "{on:?} {total:?}");
-    }
-}
-
-fn churn(timers: &Timers, early: &Arc<AtomicU64>, rng: &mut Rng) {
-    let look = |early: Arc<AtomicU64>| {
-        move |fired: &mut Fired<'_>| {
-            early.fetch_add(u64::from(fired.now() < fired.deadline()), Ordering::SeqCst);
-        }
-    };
-    let pool: Vec<HrTimer> = (0..8).map(|_| timers.hrtimer(look(Arc::clone(early)))).collect();
-    for _ in 0..rounds(2_000) {
-        let timer = &pool[rng.below(8) as usize];
-        match rng.below(4) {
-            0 => drop(timer.cancel()),
-            1 => drop(timer.cancel_sync().unwrap()),
-            _ => drop(timer.start(Duration::from_micros(rng.below(300))).unwrap()),
-        }
-        if rng.below(64) == 0 {
-            std::thread::sleep(Duration::from_micros(rng.below(500)));
-        }
-    }
-    wait_until("the pool has fired", || pool.iter().all(|timer| !timer.is_active()));
 }
 
 /// Goal: R2 (lazy removals), H1 (no system calls).
