@@ -69,34 +69,6 @@ impl Twin {
     }
 }
 
-#[test]
-fn threads_never_get_more_than_the_quota() {
-    let timers = Timers::process().unwrap();
-    let limiter = timers.limiter(50, MS).extra(20).start().unwrap();
-    let begun = timers.now();
-    let taken = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for permits in 1..=3 {
-            let (limiter, taken) = (&limiter, &taken);
-            scope.spawn(move || {
-                for round in 0..200_000 {
-                    let took = match round % 1_000 {
-                        0 => limiter.blocking_acquire(permits),
-                        _ => limiter.try_acquire(permits),
-                    };
-                    taken.fetch_add(took.map_or(0, |()| permits), Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    let taken = taken.into_inner();
-    let periods = (timers.now() - begun).as_millis() as u64 + 1;
-    assert!(taken <= (periods + 1) * 50 + 20, "{taken} in {periods} periods");
-    let counts = limiter.counts();
-    assert_eq!(counts.used, u128::from(taken), "{counts:?}");
-    assert!(counts.throttled > 0 && limiter.waiting() == 0, "{counts:?}");
-}
-
 /// Goal: no more callers wait than the limit allows, however many come at once.
 #[test]
 fn the_queue_has_its_limit() {
