@@ -186,7 +186,8 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let seconds = trace.span().0.max(1) as f64 / 1e9;
     let cpu_seconds = demand.work().0 as f64 / 1e9;
     let mean_cpus = cpu_seconds / (seconds * seen_percent.max(f64::EPSILON) / 100.0);
-    let recorded = recorded(group);
+    let limited = group.or_else(|| limited(trace, &request.selection));
+    let recorded = recorded(limited);
     let cpus = or_default(&request.cpus, || vec![usize::from(trace.cpus)]);
     let periods_us =
         or_default(&request.periods_us, || vec![recorded.period_us.unwrap_or(100_000)]);
@@ -253,7 +254,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         delayed_percent_max: request.delayed_percent_max,
         settings,
         least,
-        notes: notes(trace, group, &recorded, leave.share, most),
+        notes: notes(trace, group, limited, leave.share, most),
         busiest,
     })
 }
@@ -289,6 +290,15 @@ fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>
             Err(QuotaError::WhichGroup { path, wanted, known })
         }
     }
+}
+
+/// Returns the group whose limit chosen threads are under; `None` if it is not one.
+fn limited<'a>(trace: &'a Trace, selection: &Selection) -> Option<&'a Recorded> {
+    let is_it = |group: &&Recorded| {
+        group.limit.is_some() && group.threads.iter().any(|&pid| selection.has(trace, pid))
+    };
+    let mut groups = trace.processes.groups.iter().filter(is_it);
+    groups.next().filter(|_| groups.next().is_none())
 }
 
 /// Returns the threads whose delays count, by their places in the demand.
@@ -330,11 +340,17 @@ fn recorded(group: Option<&Recorded>) -> RecordedLimit {
 fn notes(
     trace: &Trace,
     group: Option<&Recorded>,
-    recorded: &RecordedLimit,
+    limited: Option<&Recorded>,
     cpu_share: f64,
     most: Option<&Busiest>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    if let (None, Some(Recorded { path, .. })) = (group, limited) {
+        notes.push(format!(
+            "the limit is that of {path}, whose other threads use it too: predicted is what the \
+             chosen threads would do alone under a limit"
+        ));
+    }
     if let Some(parent) = group.and_then(|group| group.limit_of.as_ref()) {
         notes.push(format!(
             "the limit is that of {parent}, and so are the periods: all groups in it share them"
@@ -347,7 +363,7 @@ fn notes(
                 .to_string(),
         );
     }
-    if let Some(throttled @ 1..) = recorded.throttled {
+    if let Some(throttled @ 1..) = recorded(limited).throttled {
         notes.push(format!(
             "the recording itself was throttled in {throttled} periods: wakeups that came late \
              then are late here too. Record without a limit, if you can"
