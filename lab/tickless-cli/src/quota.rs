@@ -14,7 +14,7 @@ use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::output::write;
 use tickless_lab::text::time;
-use tickless_trace::quota::{Least, Prediction, Request, Setting, predict};
+use tickless_trace::quota::{Band, Least, Prediction, Request, Setting, predict};
 
 /// Predict what another CPU limit would have done to a recorded group of threads
 ///
@@ -104,14 +104,13 @@ impl Command for QuotaArgs {
 }
 
 /// The headings of the table's columns, in the terminal and on the HTML page.
-const HEADER: [&str; 12] = [
+const HEADER: [&str; 11] = [
     "CPUs",
     "limit",
     "period",
     "burst",
     "throttled",
     "stood",
-    "alone",
     "p50",
     "p99",
     "longest",
@@ -119,17 +118,26 @@ const HEADER: [&str; 12] = [
     "delayed",
 ];
 
-fn cells(setting: &Setting) -> [String; 12] {
-    let Setting { cpus, limit_cpus, period_us, burst_us, throttled_percent, .. } = *setting;
+/// Writes one value, or two where they differ; nothing is known of an open band.
+fn band<T: Copy>(setting: &Setting, it: Band<T>, text: impl Fn(T) -> String) -> String {
+    let (least, most) = (text(it.least), text(it.most));
+    match setting.is_open() {
+        true => "unknown".to_string(),
+        false if least == most => most,
+        false => format!("{least} to {most}"),
+    }
+}
+
+fn cells(setting: &Setting) -> [String; 11] {
+    let Setting { cpus, limit_cpus, period_us, burst_us, .. } = *setting;
     let (stood, delay) = (setting.stood_ns, setting.delay_ns);
     [
         cpus.to_string(),
         format!("{limit_cpus:.2}"),
         time(period_us * 1_000),
         time(burst_us * 1_000),
-        format!("{throttled_percent:.0} %"),
-        time(stood.sum),
-        time(stood.alone),
+        band(setting, setting.throttled_percent, |percent| format!("{percent:.0} %")),
+        band(setting, stood.sum, time),
         time(stood.p50),
         time(stood.p99),
         time(stood.max),
@@ -169,10 +177,9 @@ fn foretold(Prediction { recorded, settings, .. }: &Prediction) -> Option<String
     let limit = (recorded.quota_us?, recorded.period_us?, recorded.burst_us?);
     let it = settings.iter().find(|it| (it.quota_us, it.period_us, it.burst_us) == limit)?;
     let Setting { cpus, throttled, periods, stood_ns, .. } = it;
-    let (stood, alone) = (time(stood_ns.sum), time(stood_ns.alone));
-    Some(format!(
-        " (predicted for {cpus} CPUs: {throttled:.1} of {periods:.1}; {stood}, alone {alone})"
-    ))
+    let throttled = band(it, *throttled, |throttled| format!("{throttled:.1}"));
+    let stood = band(it, stood_ns.sum, time);
+    Some(format!(" (predicted for {cpus} CPUs: {throttled} of {periods:.1}; {stood})"))
 }
 
 fn verdict(prediction: &Prediction, least: &Least) -> String {
@@ -202,15 +209,12 @@ impl Results for Prediction {
         // These columns are left out if they tell nothing.
         let any = |is_it: fn(&Setting) -> bool| self.settings.iter().any(is_it);
         let has_cpus = self.settings.iter().any(|it| it.cpus != self.settings[0].cpus);
-        let differs =
-            |it: &Setting| it.stood_ns.alone.abs_diff(it.stood_ns.sum) * 20 > it.stood_ns.alone;
         let shown = HEADER.map(|column| match column {
             "CPUs" => has_cpus,
             "burst" => any(|it| it.burst_us > 0),
-            "alone" => any(differs),
             _ => true,
         });
-        let select = |cells: [String; 12]| -> Vec<String> {
+        let select = |cells: [String; 11]| -> Vec<String> {
             cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect()
         };
         let header = select(HEADER.map(str::to_string));
@@ -225,8 +229,9 @@ impl Results for Prediction {
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let header = "cpus,limit_cpus,quota_us,period_us,burst_us,periods,throttled,\
-            throttled_percent,stood_ns,stood_alone_ns,stood_p50_ns,stood_p99_ns,stood_max_ns,\
+        let header = "cpus,limit_cpus,quota_us,period_us,burst_us,periods,throttled_least,\
+            throttled_most,throttled_percent_least,throttled_percent_most,stood_least_ns,\
+            stood_most_ns,stood_p50_ns,stood_p99_ns,stood_max_ns,\
             delay_p50_ns,delay_p99_ns,delay_max_ns,delayed_percent";
         write_csv(header, &self.settings, out)
     }

@@ -146,19 +146,56 @@ pub struct Setting {
     pub period_us: u64,
     pub burst_us: u64,
     pub periods: f64,
-    pub throttled: f64,
-    pub throttled_percent: f64,
+    pub throttled: Band<f64>,
+    pub throttled_percent: Band<f64>,
     pub stood_ns: Stood,
     pub delay_ns: Quantiles,
     pub delayed_percent: f64,
 }
 
+impl Setting {
+    /// Adds one phase to the bands, with one period more and less: the kernel counts from shortly
+    /// before the first event until shortly after the last.
+    fn add(&mut self, outcome: &Outcome) {
+        let throttled = outcome.throttled as f64;
+        for throttled in [(throttled - 1.0).max(0.0), (throttled + 1.0).min(self.periods)] {
+            self.throttled.add(throttled);
+            self.throttled_percent.add(100.0 * throttled / self.periods.max(1.0));
+        }
+        self.stood_ns.sum.add(outcome.stood as u64);
+    }
+
+    /// Returns whether the bands are so wide that they say nothing.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let (share, sum) = (self.throttled_percent, self.stood_ns.sum);
+        share.most - share.least > 50.0 && sum.most > 10 * sum.least
+    }
+}
+
+/// The least and the most that is predicted. They are equal if other programs took less than a tenth
+/// of the time of CPUs that had work of the group.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Band<T> {
+    pub least: T,
+    pub most: T,
+}
+
+impl<T: Copy + PartialOrd> Band<T> {
+    fn of(value: T) -> Band<T> {
+        Band { least: value, most: value }
+    }
+
+    fn add(&mut self, value: T) {
+        self.least = if value < self.least { value } else { self.least };
+        self.most = if value > self.most { value } else { self.most };
+    }
+}
+
 /// How long the limit kept CPUs stopped, in ns: the sum, and quantiles of the single stops.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Stood {
-    pub sum: u64,
-    /// The sum if no other program had run. If it is larger, the true sum is mostly in between.
-    pub alone: u64,
+    pub sum: Band<u64>,
     pub p50: u64,
     pub p99: u64,
     pub max: u64,
@@ -175,7 +212,7 @@ pub struct Least {
     pub quota_us: Option<u64>,
 }
 
-/// If threads get less of a CPU that has work of theirs, predictions are magnitudes.
+/// If threads get less of a CPU that has work of theirs, predictions are bands.
 const SHARE_MIN: f64 = 0.9;
 
 /// Predicts how each limit of a request would delay the threads of a trace.
@@ -211,14 +248,15 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     for &cpus in &cpus {
         let world = |leave| World {
             plan: &plan,
-            place: Place { cpus, tick, leave, stops_late, charges_at_once },
+            place: Place { cpus, tick, leave, stops_late, charges_at_once, is_last: false },
             begin: trace.records.first().map_or(Ns::ZERO, |record| record.time),
             free: Vec::new(),
             pieces,
             delay: request.delay,
             untouched: [const { Mutex::new(None) }; PHASES as usize],
         };
-        let (mut world, alone) = (world(leave), world(Leave::ALL));
+        let (mut world, mut last, alone) = (world(leave), world(leave), world(Leave::ALL));
+        last.place.is_last = true;
         let free = plan.run(world.place, None).map_err(|why| refused(0, 0, &why))?;
         world.free = plan.only(free.done, &counted);
         let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus, recorded));
@@ -226,9 +264,11 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
             for &burst in &bursts {
                 for &limit in &limits {
                     let mut setting = world.predict(limit, period_us, burst)?;
-                    let (_, outcomes) = alone.simulate(limit, period_us, burst, u64::MAX)?;
-                    let stood: f64 = outcomes.iter().map(|outcome| outcome.stood).sum();
-                    setting.stood_ns.alone = stood as u64 / PHASES;
+                    let edges = [&last, &alone];
+                    for world in edges.iter().filter(|_| leave.share < SHARE_MIN) {
+                        let (_, outcomes) = world.simulate(limit, period_us, burst, u64::MAX)?;
+                        outcomes.iter().for_each(|outcome| setting.add(outcome));
+                    }
                     settings.push(setting);
                 }
                 let limit =
@@ -252,9 +292,9 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         recorded,
         delay_ns: request.delay.0,
         delayed_percent_max: request.delayed_percent_max,
-        settings,
         least,
-        notes: notes(trace, group, limited, leave.share, most),
+        notes: notes(trace, group, limited, leave.share, most, &settings),
+        settings,
         busiest,
     })
 }
@@ -343,6 +383,7 @@ fn notes(
     limited: Option<&Recorded>,
     cpu_share: f64,
     most: Option<&Busiest>,
+    settings: &[Setting],
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if let (None, Some(Recorded { path, .. })) = (group, limited) {
@@ -373,9 +414,17 @@ fn notes(
     if cpu_share < SHARE_MIN {
         notes.push(format!(
             "other programs had {:.0} % of the time of CPUs that had work of these threads: \
-             predictions are magnitudes then, and stood times often wrong by a factor of two",
+             throttled periods and stood times are from the least to the most, and the other \
+             figures magnitudes",
             100.0 * (1.0 - cpu_share)
         ));
+    }
+    if settings.iter().any(Setting::is_open) {
+        notes.push(
+            "what is \"unknown\" depends on when other programs run. Record while they do little; \
+             or set the limit, and see how nr_throttled in the group's cpu.stat grows"
+                .to_string(),
+        );
     }
     if trace.dropped_events > 0 {
         notes.push(
@@ -489,7 +538,6 @@ impl World<'_> {
             throttled += outcome.throttled;
             delayed += outcome.delayed;
         }
-        let sum = stood as u64 / PHASES;
         let Quantiles { p50, p99, max } = quantiles(&mut stands);
         Ok(Setting {
             cpus: self.place.cpus,
@@ -498,9 +546,9 @@ impl World<'_> {
             period_us,
             burst_us: settings.extra / 1_000,
             periods: periods as f64 / PHASES as f64,
-            throttled: throttled as f64 / PHASES as f64,
-            throttled_percent: 100.0 * throttled as f64 / periods.max(1) as f64,
-            stood_ns: Stood { sum, alone: sum, p50, p99, max },
+            throttled: Band::of(throttled as f64 / PHASES as f64),
+            throttled_percent: Band::of(100.0 * throttled as f64 / periods.max(1) as f64),
+            stood_ns: Stood { sum: Band::of(stood as u64 / PHASES), p50, p99, max },
             delay_ns: quantiles(&mut delays),
             delayed_percent: 100.0 * delayed as f64 / delays.len().max(1) as f64,
         })

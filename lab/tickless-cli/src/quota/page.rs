@@ -10,8 +10,11 @@ use tickless_lab::text::time;
 use tickless_trace::quota::{Prediction, Setting};
 
 pub(super) fn page(prediction: &Prediction) -> String {
-    let delayed = curve(prediction, "delayed", "% of the work delayed", |it| it.delayed_percent);
-    let stood = curve(prediction, "stood", "s stood still", |it| it.stood_ns.sum as f64 / 1e9);
+    let delayed =
+        curve(prediction, "delayed", "% of the work delayed", |it| [it.delayed_percent; 2]);
+    let sum =
+        |it: &Setting| [it.stood_ns.sum.least, it.stood_ns.sum.most].map(|ns| ns as f64 / 1e9);
+    let stood = curve(prediction, "stood", "s stood still", sum);
     let rows = html! {
         @for setting in &prediction.settings {
             tr { @for cell in cells(setting) { td { (cell) } } }
@@ -44,22 +47,29 @@ pub(super) fn page(prediction: &Prediction) -> String {
     sheet::document(&format!("Tickless: limits for {}", prediction.file), &body)
 }
 
-/// Plots a figure over the CPU limit, with a line for each number of CPUs, period and burst.
+/// Plots a figure over the CPU limit, with a line for each number of CPUs, period and burst, or two
+/// if any least and most figure differ.
 fn curve(
     prediction: &Prediction,
     id: &'static str,
     label: &str,
-    figure: impl Fn(&Setting) -> f64,
+    figure: impl Fn(&Setting) -> [f64; 2],
 ) -> Markup {
     let mut lines: Vec<Series> = Vec::new();
-    for setting in &prediction.settings {
+    let is_band = prediction.settings.iter().map(&figure).any(|[least, most]| least < most);
+    let edges: &[&str] = if is_band { &[", least", ", most"] } else { &[""] };
+    let points = prediction
+        .settings
+        .iter()
+        .flat_map(|it| edges.iter().zip(figure(it)).map(move |e| (it, e)));
+    for (setting, (edge, value)) in points {
         let burst = 100.0 * setting.burst_us as f64 / setting.quota_us.max(1) as f64;
         let name = format!(
-            "{} CPUs, period {}, burst {burst:.0} %",
+            "{} CPUs, period {}, burst {burst:.0} %{edge}",
             setting.cpus,
             time(setting.period_us * 1_000)
         );
-        let point = [setting.limit_cpus, figure(setting)];
+        let point = [setting.limit_cpus, value];
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(point),
             None => {

@@ -78,12 +78,15 @@ pub(super) struct Leave {
     pub(super) spread: [f64; THREADS],
     /// The mean time that a woken thread waits until a CPU begins to work for the group.
     pub(super) start_wait: Ns,
+    /// One of the longer turns of others: twice as long as the one in which they are on average, if
+    /// one looks at any moment at which a thread that they preempted waits.
+    pub(super) turn: Ns,
 }
 
 impl Leave {
     /// What is left without other programs.
     pub(super) const ALL: Leave =
-        Leave { share: 1.0, spread: [1.0; THREADS], start_wait: Ns::ZERO };
+        Leave { share: 1.0, spread: [1.0; THREADS], start_wait: Ns::ZERO, turn: Ns::ZERO };
 
     /// Returns the part of the CPUs on which the model puts so many threads that has one.
     pub(super) fn spread(&self, threads: usize) -> f64 {
@@ -138,7 +141,7 @@ impl Demand {
             wait.before.into_iter().for_each(|before| begins[before] = self.waits[before].to);
         }
         let (mut ready, mut present) = (self.runs.clone(), self.runs.clone());
-        let (mut preempted, mut waited, mut starts) = (0, 0, 0);
+        let (mut preempted, mut squares, mut waited, mut starts) = (0, 0.0, 0, 0);
         for (wait, from) in self.waits.iter().zip(begins) {
             let of_cpu = wait.of_cpu.0.min(wait.to.since(from).0);
             if wait.was_woken {
@@ -146,6 +149,7 @@ impl Demand {
                 starts += u64::from(wait.starts);
             } else {
                 preempted += of_cpu;
+                squares += (of_cpu as f64).powi(2);
                 ready.push((from, wait.to));
                 present.push((Ns(wait.to.0 - of_cpu), wait.to));
             }
@@ -155,6 +159,7 @@ impl Demand {
             share: work / (work + preempted as f64).max(1.0),
             spread: spread(cpus, &[&ready, &present, &self.idle]),
             start_wait: Ns(waited / starts.max(1)),
+            turn: Ns((2.0 * squares / preempted.max(1) as f64) as u64),
         })
     }
 

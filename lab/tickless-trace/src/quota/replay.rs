@@ -76,14 +76,19 @@ pub(super) struct Place {
     pub(super) stops_late: bool,
     /// The kernel charges threads all the time, not only with ticks and when threads change.
     pub(super) charges_at_once: bool,
+    /// Each time a tick ends a turn of the group, others keep the CPU for one of their longer turns.
+    pub(super) is_last: bool,
 }
 
 impl Place {
     /// Returns for how long other programs keep a CPU on average when a tick ends the turn of a
     /// thread of the group.
     fn others(&self) -> Ns {
-        let share = if self.stops_late { self.leave.share } else { 1.0 };
-        Ns((self.tick.0 as f64 * (1.0 - share) / share) as u64)
+        match self.leave {
+            _ if !self.stops_late => Ns::ZERO,
+            leave if self.is_last => leave.turn,
+            Leave { share, .. } => Ns((self.tick.0 as f64 * (1.0 - share) / share) as u64),
+        }
     }
 }
 
