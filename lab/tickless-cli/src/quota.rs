@@ -118,26 +118,24 @@ const HEADER: [&str; 11] = [
     "delayed",
 ];
 
-/// Writes one value, or two where they differ; nothing is known of an open band.
-fn band<T: Copy>(setting: &Setting, it: Band<T>, text: impl Fn(T) -> String) -> String {
+/// Writes one value, or two where they differ.
+fn band<T: Copy>(it: Band<T>, text: impl Fn(T) -> String) -> String {
     let (least, most) = (text(it.least), text(it.most));
-    match setting.is_open() {
-        true => "unknown".to_string(),
-        false if least == most => most,
-        false => format!("{least} to {most}"),
-    }
+    if least == most { most } else { format!("{least}..{most}") }
 }
 
 fn cells(setting: &Setting) -> [String; 11] {
     let Setting { cpus, limit_cpus, period_us, burst_us, .. } = *setting;
     let (stood, delay) = (setting.stood_ns, setting.delay_ns);
+    let throttled = band(setting.throttled_percent, |percent| format!("{percent:.0}")) + " %";
+    let known = |text: String| if setting.is_open() { "unknown".to_string() } else { text };
     [
         cpus.to_string(),
         format!("{limit_cpus:.2}"),
         time(period_us * 1_000),
         time(burst_us * 1_000),
-        band(setting, setting.throttled_percent, |percent| format!("{percent:.0} %")),
-        band(setting, stood.sum, time),
+        known(throttled),
+        known(band(stood.sum, time)),
         time(stood.p50),
         time(stood.p99),
         time(stood.max),
@@ -175,10 +173,11 @@ fn summary(prediction: &Prediction) -> String {
 /// What is predicted for the recorded limit, to be compared with what the kernel counted.
 fn foretold(Prediction { recorded, settings, .. }: &Prediction) -> Option<String> {
     let limit = (recorded.quota_us?, recorded.period_us?, recorded.burst_us?);
-    let it = settings.iter().find(|it| (it.quota_us, it.period_us, it.burst_us) == limit)?;
+    let mut known = settings.iter().filter(|it| !it.is_open());
+    let it = known.find(|it| (it.quota_us, it.period_us, it.burst_us) == limit)?;
     let Setting { cpus, throttled, periods, stood_ns, .. } = it;
-    let throttled = band(it, *throttled, |throttled| format!("{throttled:.1}"));
-    let stood = band(it, stood_ns.sum, time);
+    let throttled = band(*throttled, |throttled| format!("{throttled:.1}"));
+    let stood = band(stood_ns.sum, time);
     Some(format!(" (predicted for {cpus} CPUs: {throttled} of {periods:.1}; {stood})"))
 }
 
@@ -212,6 +211,8 @@ impl Results for Prediction {
         let shown = HEADER.map(|column| match column {
             "CPUs" => has_cpus,
             "burst" => any(|it| it.burst_us > 0),
+            // Beside other work it is no more than a magnitude, and its room is needed.
+            "p50" => !any(|it| it.throttled.least < it.throttled.most),
             _ => true,
         });
         let select = |cells: [String; 11]| -> Vec<String> {
