@@ -173,8 +173,8 @@ impl Setting {
     }
 }
 
-/// The least and the most that is predicted. They are equal if other programs took less than a tenth
-/// of the time of CPUs that had work of the group.
+/// The least and the most that is predicted. They are equal if other programs took less than a
+/// tenth of the time of CPUs that had work of the group.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Band<T> {
     pub least: T,

@@ -76,7 +76,7 @@ pub(super) struct Place {
     pub(super) stops_late: bool,
     /// The kernel charges threads all the time, not only with ticks and when threads change.
     pub(super) charges_at_once: bool,
-    /// Each time a tick ends a turn of the group, others keep the CPU for one of their longer turns.
+    /// Each time a tick ends a turn of the group, others keep the CPU for a longer turn of theirs.
     pub(super) is_last: bool,
 }
 
