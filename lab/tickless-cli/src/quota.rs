@@ -41,7 +41,7 @@ pub struct QuotaArgs {
     /// The periods; if left out the recorded one, or 100ms
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_with_unit)]
     period: Vec<Duration>,
-    /// Bursts in percent of the quota; 0 if left out
+    /// Bursts in percent of the quota; if left out the recorded one, or 0
     #[arg(long, value_name = "PERCENT", value_delimiter = ',',
         value_parser = percent)]
     burst: Vec<f64>,

@@ -138,6 +138,14 @@ pub struct RecordedLimit {
     pub stood_ns: Option<u64>,
 }
 
+impl RecordedLimit {
+    /// Returns the burst in percent of the quota; 0 if it is not known.
+    fn burst_percent(self) -> f64 {
+        let both = self.burst_us.zip(self.quota_us);
+        both.map_or(0.0, |(burst, quota)| 100.0 * burst as f64 / quota as f64)
+    }
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct Setting {
     pub cpus: usize,
@@ -228,7 +236,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
     let cpus = or_default(&request.cpus, || vec![usize::from(trace.cpus)]);
     let periods_us =
         or_default(&request.periods_us, || vec![recorded.period_us.unwrap_or(100_000)]);
-    let bursts = or_default(&request.bursts_percent, || vec![0.0]);
+    let bursts = or_default(&request.bursts_percent, || vec![recorded.burst_percent()]);
     // Without the refills, a wait for quota cannot be told from preemption: assume none.
     let leave = demand.leave(trace.cpus, recorded.throttled).unwrap_or(Leave::ALL);
     let tick = trace.tick_or_default();
