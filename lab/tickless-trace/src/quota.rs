@@ -270,6 +270,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus, recorded));
         for &period_us in &periods_us {
             for &burst in &bursts {
+                let first = settings.len();
                 for &limit in &limits {
                     let mut setting = world.predict(limit, period_us, burst)?;
                     let edges = [&last, &alone];
@@ -279,8 +280,8 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
                     }
                     settings.push(setting);
                 }
-                let limit =
-                    world.least(mean_cpus, period_us, burst, request.delayed_percent_max)?;
+                let asked = (mean_cpus, period_us, burst, request.delayed_percent_max);
+                let limit = world.least(asked, &settings[first..])?;
                 let (limit_cpus, quota_us) = limit.unzip();
                 least.push(Least { cpus, period_us, burst_percent: burst, limit_cpus, quota_us });
             }
@@ -563,19 +564,25 @@ impl World<'_> {
     }
 
     /// Returns the least limit in CPUs, in steps of 0.05, with which at most `delayed_percent_max`
-    /// percent of the pieces are delayed, and the quota of this limit in us.
+    /// percent of the pieces are delayed, and the quota of this limit in us. It is higher than the
+    /// limits of `known` that delay more.
     fn least(
         &self,
-        mean_cpus: f64,
-        period_us: u64,
-        burst: f64,
-        delayed_percent_max: f64,
+        (mean_cpus, period_us, burst, delayed_percent_max): (f64, u64, f64, f64),
+        known: &[Setting],
     ) -> Result<Option<(f64, u64)>, QuotaError> {
         const STEP: f64 = 0.05;
         let limit = |steps: u64| steps as f64 * STEP;
         let quota_min = (QUOTA_US_MIN as f64 / period_us as f64).max(mean_cpus * 0.9);
         let (mut low, mut high) =
             ((quota_min / STEP).ceil().max(1.0) as u64, self.place.cpus as u64 * 20);
+        let (enough, too_low): (Vec<&Setting>, Vec<&Setting>) =
+            known.iter().partition(|setting| setting.delayed_percent <= delayed_percent_max);
+        let steps = |setting: &Setting| setting.limit_cpus / STEP;
+        low = too_low.iter().map(|it| steps(it).floor() as u64 + 1).fold(low, u64::max);
+        let enough = enough.iter().map(|it| steps(it).ceil() as u64);
+        let enough = enough.filter(|steps| (low..=high).contains(steps)).min();
+        high = enough.unwrap_or(high);
         let pieces = PHASES * self.pieces as u64;
         // One more than allowed, whatever the rounding.
         let delayed_max = (pieces as f64 * delayed_percent_max / 100.0) as u64 + 1;
@@ -584,7 +591,7 @@ impl World<'_> {
             let delayed: u64 = outcomes.iter().map(|outcome| outcome.delayed).sum();
             Ok(100.0 * delayed as f64 / pieces as f64 <= delayed_percent_max)
         };
-        if low > high || !suffices(high)? {
+        if low > high || !(enough.is_some() || suffices(high)?) {
             return Ok(None);
         }
         while low < high {
