@@ -13,10 +13,9 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tickless::Timers;
 use tickless::future::{CoarseSleep, Sleep};
-use tickless::time::Instant;
 
 enum Either {
     Precise(Pin<Box<Sleep>>),
@@ -31,7 +30,7 @@ impl Either {
         }
     }
 
-    fn reset_at(&mut self, deadline: Instant) {
+    fn reset_at(&mut self, deadline: tickless::time::Instant) {
         match self {
             Either::Precise(sleep) => sleep.as_mut().reset_at(deadline),
             Either::Coarse(sleep) => sleep.as_mut().reset_at(deadline),
@@ -98,6 +97,7 @@ struct Item {
     sleep: Either,
     timers: Timers,
     world: Arc<World>,
+    /// By another clock than the sleep's own.
     deadline: Instant,
     alarm: Arc<Alarm>,
     /// How often a poll has registered the alarm.
@@ -110,15 +110,15 @@ struct Item {
 impl Item {
     fn new(world: &Arc<World>, timers: &Timers, after: Duration) -> Item {
         world.alarms.fetch_add(1, Ordering::SeqCst);
-        let now = timers.now();
+        let deadline = Instant::now() + after;
         Item {
             sleep: match after.as_nanos() % 2 {
-                0 => Either::Precise(Box::pin(timers.sleep_until(now + after))),
+                0 => Either::Precise(Box::pin(timers.sleep_until(timers.now() + after))),
                 _ => Either::Coarse(Box::pin(timers.coarse_sleep(after))),
             },
             timers: timers.clone(),
             world: Arc::clone(world),
-            deadline: now + after,
+            deadline,
             alarm: Arc::new(Alarm { alive: Arc::clone(&world.alarms), count: AtomicU64::new(0) }),
             registered: 0,
             deadlines: 1,
@@ -130,7 +130,7 @@ impl Item {
     fn poll_with(&mut self, waker: &Waker) -> bool {
         if !self.is_ready && self.sleep.poll(&mut Context::from_waker(waker)).is_ready() {
             self.is_ready = true;
-            let is_early = self.timers.now() < self.deadline;
+            let is_early = Instant::now() < self.deadline;
             self.world.early.fetch_add(u64::from(is_early), Ordering::SeqCst);
             self.world.completed.fetch_add(1, Ordering::SeqCst);
         }
@@ -149,8 +149,8 @@ impl Item {
     }
 
     fn reset(&mut self, after: Duration) {
-        (self.deadline, self.is_ready) = (self.timers.now() + after, false);
-        self.sleep.reset_at(self.deadline);
+        (self.deadline, self.is_ready) = (Instant::now() + after, false);
+        self.sleep.reset_at(self.timers.now() + after);
         self.deadlines += 1;
     }
 
@@ -196,11 +196,11 @@ fn new_timers(rng: &mut Rng) -> Timers {
     builder.start().expect("the system starts threads")
 }
 
-fn act(world: &Arc<World>, mut rng: Rng, end: std::time::Instant) {
+fn act(world: &Arc<World>, mut rng: Rng, end: Instant) {
     let mut slots: Vec<Option<Item>> = (0..SLOTS).map(|_| None).collect();
     let mut timers = new_timers(&mut rng);
     let mut kept = Vec::new();
-    while std::time::Instant::now() < end {
+    while Instant::now() < end {
         let after = Duration::from_nanos(rng.of_any_size(22));
         let slot = &mut slots[rng.below(SLOTS) as usize];
         match (rng.below(16), slot.as_mut()) {
