@@ -188,17 +188,13 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let is_selected = |pid: u32| selection.has(trace, pid);
     let is_followed =
         |pid: u32| is_selected(pid) && !(folds_kernel && trace.processes.kernel.contains(&pid));
-    let mut waits = Waits::new(trace, threshold, is_followed);
-    let spans = Spans::of(trace, |record, activity| waits.follow(record, activity));
-    let (mut sleeps, mut late) = (0, List::default());
-    follow::sleeps(trace, |sleep| {
-        if is_selected(sleep.pid) {
-            sleeps += 1;
-            if sleep.late() > threshold {
-                late.push(sleep);
-            }
-        }
-    });
+    let followed = || {
+        let mut waits = Waits::new(trace, threshold, is_followed);
+        let spans = Spans::of(trace, |record, activity| waits.follow(record, activity));
+        (waits, spans)
+    };
+    let ((waits, spans), (sleeps, late)) =
+        rayon::join(followed, || late_sleeps(trace, threshold, is_selected));
     let mut folded = Folded::default();
     let mut is_explained = |sleep: &&Sleep| {
         // The wheel's rounding only delays the callback: the time after the callback must be short.
@@ -216,13 +212,17 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     };
     let mut worst =
         Worst { all: Vec::new(), count: 0, key: |it: &LateSleep| (it.late_ns, it.due_ns) };
-    let hops = late.iter().filter(|sleep| is_explained(sleep)).flat_map(|sleep| {
-        let sleep = explained(trace, &spans, sleep, sleep.hops());
-        let hops = sleep.hops.clone();
-        worst.add(sleep, || release(trace, &spans));
-        hops
-    });
-    let causes = shares(sums(hops.map(|hop| (hop.cause, 1, hop.ns))));
+    let explain_sleeps = || {
+        let hops = late.iter().filter(|sleep| is_explained(sleep)).flat_map(|sleep| {
+            let sleep = explained(trace, &spans, sleep, sleep.hops());
+            let hops = sleep.hops.clone();
+            worst.add(sleep, || release(trace, &spans));
+            hops
+        });
+        shares(sums(hops.map(|hop| (hop.cause, 1, hop.ns))))
+    };
+    let (causes, run_waits) =
+        rayon::join(explain_sleeps, || explained_waits(trace, &spans, &waits));
     let share =
         |Share { cause, times: sleeps, ns, percent }| CauseShare { cause, sleeps, ns, percent };
     let selected: BTreeSet<u32> =
@@ -253,11 +253,29 @@ pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
         woken_by: shares(sums(
             waits.wakers.iter().map(|(waker, &(times, ns))| (waits.describe(*waker), times, ns)),
         )),
-        waits: explained_waits(trace, &spans, &waits),
+        waits: run_waits,
         notes: never_ran.then_some(never).into_iter().chain(seldom_throttled(trace)).collect(),
         steal_ns: trace.processes.steal.map(|steal| steal.0),
         missing: missing(trace),
     }
+}
+
+/// Returns how many sleeps the selected threads had, and those that were late.
+fn late_sleeps(
+    trace: &Trace,
+    threshold: Ns,
+    is_selected: impl Fn(u32) -> bool,
+) -> (u64, List<Sleep>) {
+    let (mut sleeps, mut late) = (0, List::default());
+    follow::sleeps(trace, |sleep| {
+        if is_selected(sleep.pid) {
+            sleeps += 1;
+            if sleep.late() > threshold {
+                late.push(sleep);
+            }
+        }
+    });
+    (sleeps, late)
 }
 
 /// The longest sleeps or waits of many, the longest first.

@@ -14,9 +14,6 @@ const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
 /// and the clock's event and the processor take some microseconds themselves.
 const INTERRUPT_MIN: Ns = Ns(10_000);
 
-/// The timer callbacks that give new CPU time to groups of threads that used up their quota.
-const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
-
 /// What the time of a hop was spent on. The times of hops with the same cause are added up. JSON
 /// has its text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -199,13 +196,15 @@ fn competitor(trace: &Trace, spans: &Spans, wait: &Waiting, pid: u32) -> Cause {
     const REAL_TIME: std::ops::Range<i16> = 0..100;
     let priority = spans.priority(pid);
     let is_real_time = spans.priority(wait.pid).is_some_and(|it| REAL_TIME.contains(&it));
-    let begin = trace.records.partition_point(|record| record.time < wait.from);
-    let mut during = trace.records[begin..].iter().take_while(|record| record.time < wait.to);
+    let during = || {
+        let begin = trace.records.partition_point(|record| record.time < wait.from);
+        trace.records[begin..].iter().take_while(|record| record.time < wait.to)
+    };
     // The scheduler takes a thread of a lower class only if the class of the waiting one is
     // throttled, by its own limit or for the share of the other threads.
     let is_throttled = is_real_time
         && wait.is_long()
-        && during.any(|it| match it.event {
+        && during().any(|it| match it.event {
             Event::SchedSwitch { next_pid, next_priority: Some(priority), .. } => {
                 it.cpu == wait.cpu && next_pid != 0 && priority >= REAL_TIME.end
             }
@@ -256,6 +255,9 @@ pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
 /// CPU runs the thread at once after the refill. A busy CPU runs it with one of its next ticks,
 /// because a refill does not preempt the running thread.
 fn awaited_refill(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<Ns> {
+    if !wait.is_long() {
+        return None;
+    }
     let Waiting { pid, cpu, from, to } = *wait;
     let group = trace.processes.limited_group(pid);
     let is_busy = matches!(spans.longest(cpu, from, to),
@@ -267,29 +269,21 @@ fn awaited_refill(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<Ns> {
         limited.is_often() && to.since(from).0 / 2 <= stood
     };
     let within = match (group, is_busy) {
-        _ if !wait.is_long() => return None,
         (Some(group), _) if !can_be(group) => return None,
         (Some(_), _) => Ns(to.since(from).0 / 2),
         (None, _) if trace.processes.knows_limits => return None,
         (None, true) => Ns(2 * trace.tick_or_default().0),
         (None, false) => IDLE_EXIT_MAX,
     };
-    let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
-    let end = trace.records.partition_point(|record| record.time <= to);
-    let near = trace.records[..end].iter().rev();
-    let mut refills = near.take_while(|record| to.since(record.time) <= within).filter(|record| {
-        matches!(record.event, Event::HrtimerExpireEntry { function, .. }
-            if functions.contains(&Some(function)))
-    });
+    let mut refills = spans.refills_before(to).take_while(|at| to.since(*at) <= within);
     if let Some(group) = group {
         let is_its = |pid| trace.processes.limited_group(pid).is_some_and(|it| ptr::eq(it, group));
-        let refill = refills.find(|refill| !spans.running_at(refill.time).any(is_its));
-        return refill.map(|refill| refill.time);
+        return refills.find(|refill| !spans.running_at(*refill).any(is_its));
     }
-    let refill = refills.next()?.time;
+    let refill = refills.next()?;
     let process = trace.processes.of(pid);
     let begin = trace.records.partition_point(|record| record.time <= from);
-    let mut waited = trace.records[begin..end].iter().take_while(|it| it.time < refill);
+    let mut waited = trace.records[begin..].iter().take_while(|it| it.time < refill);
     let has_run = waited.any(|record| match record.event {
         Event::SchedSwitch { next_pid, .. } => trace.processes.of(next_pid) == process,
         _ => false,

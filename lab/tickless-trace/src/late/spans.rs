@@ -15,16 +15,47 @@ pub(super) enum Activity {
     Callback(NameId),
 }
 
-/// For each CPU, the times at which its activity changed, each with the activity that began then.
+/// The timer callbacks that give new CPU time to groups of threads that used up their quota.
+const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
+
+/// What the CPUs did.
 #[derive(Debug)]
 pub(super) struct Spans {
-    cpus: Vec<List<(Ns, Activity)>>,
+    cpus: Vec<Changes>,
+    /// When the quotas of groups were refilled.
+    refills: Vec<Ns>,
     /// The CPUs whose idle thread the kernel has not recorded.
     unseen: Vec<CpuId>,
     /// Whether the trace has writes to timer devices.
     pub(super) has_writes: bool,
     /// The priority of each thread that ran; `None` if it changed, or is not printed.
     priorities: FxHashMap<u32, Option<i16>>,
+}
+
+/// The times at which the activity of a CPU changed, each with the activity that began then.
+#[derive(Debug)]
+struct Changes {
+    all: List<(Ns, Activity)>,
+    /// The time of the first of each [`BLOCK`] changes: searches in these use less memory.
+    blocks: Vec<Ns>,
+}
+
+const BLOCK: usize = 256;
+
+impl Changes {
+    fn push(&mut self, at: Ns, activity: Activity) {
+        if self.all.len().is_multiple_of(BLOCK) {
+            self.blocks.push(at);
+        }
+        self.all.push((at, activity));
+    }
+
+    /// Returns how many of the changes are before a time.
+    fn before(&self, time: Ns) -> usize {
+        let begin = self.blocks.partition_point(|at| *at < time).saturating_sub(1) * BLOCK;
+        let block = &self.all[begin..self.all.len().min(begin + BLOCK)];
+        begin + block.partition_point(|(at, _)| *at < time)
+    }
 }
 
 /// What a CPU has begun and not ended: it runs a thread or is idle, and handles interrupts and
@@ -100,7 +131,10 @@ impl Spans {
     /// did just before.
     pub(super) fn of(trace: &Trace, mut with: impl FnMut(&Record, Activity)) -> Spans {
         let count = usize::from(trace.cpus);
-        let mut cpus: Vec<_> = (0..count).map(|_| List::one_of(count)).collect();
+        let changes = |_| Changes { all: List::one_of(count), blocks: Vec::new() };
+        let mut cpus: Vec<_> = (0..count).map(changes).collect();
+        let quota_functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
+        let mut refills = Vec::new();
         let mut stacks = vec![Stack::default(); count];
         let mut priorities = FxHashMap::default();
         let mut gaps = trace.gaps_in_order();
@@ -113,7 +147,7 @@ impl Spans {
                 _ => record.cpu,
             };
             let (changes, stack) = (&mut cpus[cpu.index()], &mut stacks[cpu.index()]);
-            if changes.is_empty() {
+            if changes.all.is_empty() {
                 stack.thread = record.pid;
             }
             with(record, stack.current());
@@ -121,14 +155,19 @@ impl Spans {
                 let known = priorities.entry(next_pid).or_insert(next_priority);
                 *known = known.filter(|known| Some(*known) == next_priority);
             }
+            if let Event::HrtimerExpireEntry { function, .. } = record.event
+                && quota_functions.contains(&Some(function))
+            {
+                refills.push(record.time);
+            }
             // An activity whose end is not recorded would seem to go on until the next switch.
             let kind = record.event.kind();
             if PAIRS.iter().all(|&(begin, end)| begin != kind || trace.count(end) > 0) {
                 stack.follow(&record.event);
             }
             let activity = stack.current();
-            if changes.last().is_none_or(|(_, last)| *last != activity) {
-                changes.push((record.time, activity));
+            if changes.all.last().is_none_or(|(_, last)| *last != activity) {
+                changes.push(record.time, activity);
             }
         }
         let unseen = trace.problems.iter().filter_map(|problem| match problem.cause {
@@ -136,12 +175,12 @@ impl Spans {
             _ => None,
         });
         let has_writes = trace.device_writes() > 0;
-        Spans { cpus, unseen: unseen.collect(), has_writes, priorities }
+        Spans { cpus, refills, unseen: unseen.collect(), has_writes, priorities }
     }
 
     /// Gives back the memory of what was looked up.
     pub(super) fn release(&self) {
-        self.cpus.iter().for_each(|changes| changes.release(0..changes.len()));
+        self.cpus.iter().for_each(|changes| changes.all.release(0..changes.all.len()));
     }
 
     /// Returns the kernel's priority of a thread, if it had only one while it was recorded.
@@ -152,7 +191,7 @@ impl Spans {
     /// Returns the threads that CPUs run at this time, or that interrupts interrupt at this time.
     pub(super) fn running_at(&self, at: Ns) -> impl Iterator<Item = u32> {
         self.cpus.iter().filter_map(move |changes| {
-            let before = &changes[..changes.partition_point(|(begin, _)| *begin < at)];
+            let before = &changes.all[..changes.before(at)];
             before.iter().rev().find_map(|(_, activity)| match activity {
                 Activity::Thread(pid) => Some(Some(*pid)),
                 Activity::Idle(_) => Some(None),
@@ -168,16 +207,41 @@ impl Spans {
     /// Returns the activity that took most of the time of a CPU between `from` and `to`.
     pub(super) fn longest(&self, cpu: CpuId, from: Ns, to: Ns) -> Option<Activity> {
         let changes = self.cpus.get(cpu.index())?;
-        let first = changes.partition_point(|(at, _)| *at <= from).saturating_sub(1);
-        let after = changes.partition_point(|(at, _)| *at < to).max(first);
-        let mut times = std::collections::BTreeMap::new();
-        for (at, &(begin, activity)) in (first..).zip(&changes[first..after]) {
-            let end = changes.get(at + 1).map_or(to, |(next, _)| to.min(*next));
+        let first = changes.before(from.after(Ns(1))).saturating_sub(1);
+        let mut times: Vec<(Activity, u64)> = Vec::new();
+        let mut spans = changes.all[first..].iter().peekable();
+        while let Some(&(begin, activity)) = spans.next_if(|(begin, _)| *begin < to) {
+            let end = spans.peek().map_or(to, |(next, _)| to.min(*next));
             let ns = end.since(begin.max(from)).0;
-            if ns > 0 {
-                *times.entry(activity).or_insert(0) += ns;
+            match times.iter_mut().find(|(known, _)| *known == activity) {
+                Some((_, sum)) => *sum += ns,
+                None => times.push((activity, ns)),
             }
         }
-        times.into_iter().max_by_key(|&(_, ns)| ns).map(|(activity, _)| activity)
+        times.retain(|(_, ns)| *ns > 0);
+        times.into_iter().max_by_key(|&(activity, ns)| (ns, activity)).map(|(activity, _)| activity)
+    }
+
+    /// Returns when the quotas of groups were refilled, until a time and from then back.
+    pub(super) fn refills_before(&self, until: Ns) -> impl Iterator<Item = Ns> {
+        let count = self.refills.partition_point(|at| *at <= until);
+        self.refills[..count].iter().rev().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_found_by_their_times() {
+        let mut changes = Changes { all: List::default(), blocks: Vec::new() };
+        // Some hundreds at one time, others alone or in groups.
+        let times: Vec<u64> = (0..2_000).map(|at: u64| at.min(300).max(at / 3 * 2)).collect();
+        times.iter().for_each(|at| changes.push(Ns(*at), Activity::Idle(0)));
+        for time in 0..1_400 {
+            let before = times.partition_point(|at| *at < time);
+            assert_eq!(changes.before(Ns(time)), before, "before {time}");
+        }
     }
 }

@@ -63,7 +63,7 @@ enum Thread {
 pub(super) struct Waits<'t> {
     trace: &'t Trace,
     unseen: Vec<(Ns, Ns)>,
-    is_selected: Box<dyn Fn(u32) -> bool + 't>,
+    is_selected: Box<dyn Fn(u32) -> bool + Send + Sync + 't>,
     threshold: Ns,
     states: FxHashMap<u32, Thread>,
     /// Which thread each CPU runs, as far as a switch has shown.
@@ -81,7 +81,7 @@ impl<'t> Waits<'t> {
     pub(super) fn new(
         trace: &'t Trace,
         threshold: Ns,
-        is_selected: impl Fn(u32) -> bool + 't,
+        is_selected: impl Fn(u32) -> bool + Send + Sync + 't,
     ) -> Waits<'t> {
         Waits {
             trace,
