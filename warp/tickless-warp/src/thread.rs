@@ -190,6 +190,9 @@ pub(crate) enum Change {
     /// The thread has stopped at the end of a call, which a signal or the tracer has perhaps
     /// interrupted.
     EndsCall { is_interrupted: bool },
+    /// A signal has interrupted the thread's untraced wait, which the kernel perhaps repeats. The
+    /// registers are those of the call.
+    IsInterrupted(Registers),
     /// The thread has stopped for a signal. `lasts` tells whether it is in its untraced wait.
     GetsSignal { number: c_int, has_handler: bool, lasts: bool },
     /// The thread's process has been stopped.
@@ -379,6 +382,10 @@ impl State {
                 };
                 (State::Free(last), Then::Resume(0))
             }
+            Change::IsInterrupted(registers) if let Some(wait) = before.untraced() => {
+                effects.deadline = Deadline::Cancel;
+                (before.with(Last::Interrupted(registers, Some(wait.deadline))), Then::Nothing)
+            }
             Change::GetsSignal { number, has_handler, lasts } => {
                 effects = self.leave_sleep();
                 let last = match before.last() {
@@ -420,7 +427,7 @@ impl State {
             Change::HasWaited if before.untraced().is_some() => {
                 (before.with(Last::Nothing), Then::Nothing)
             }
-            Change::IsReleased | Change::WasAwake | Change::HasWaited => return effects,
+            _ => return effects,
         };
         effects
     }
@@ -518,6 +525,11 @@ pub(crate) fn arguments(registers: &Registers) -> [u64; 6] {
 /// The system call that a thread is about to make, from its registers.
 pub(crate) fn call_of(registers: &Registers) -> Call {
     (registers.orig_rax.cast_signed() as c_long, registers.rip, arguments(registers))
+}
+
+/// Returns whether the call with these registers is one that perhaps waits untraced.
+pub(crate) fn is_untraced(registers: &Registers) -> bool {
+    WITH_NUMBERS.contains(&call_of(registers).0)
 }
 
 /// Returns whether a call is the repetition of one that was interrupted.

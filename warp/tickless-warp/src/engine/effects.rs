@@ -5,7 +5,7 @@ use super::waits::wait_in_kernel;
 use crate::report::Ending;
 use crate::sys::notices::Notice;
 use crate::sys::ptrace::{self, Registers};
-use crate::thread::{Before, Change, Deadline, Effects, Finish, Then};
+use crate::thread::{Before, Change, Deadline, Effects, Finish, Last, Then, is_untraced};
 use libc::pid_t;
 
 impl Engine<'_> {
@@ -28,8 +28,12 @@ impl Engine<'_> {
         self.has_resumed = matches!(then, Then::Resume(_) | Then::ResumeToNextCall);
         match then {
             Then::Nothing => {}
-            Then::Resume(signal) => ptrace::resume(tid, signal),
-            Then::ResumeToExit => ptrace::resume_to_exit(tid),
+            // Where the kernel perhaps repeats a wait unseen, with all of its timeout.
+            Then::Resume(signal) => match self.tree.state(tid).last() {
+                Last::Interrupted(of, _) if is_untraced(&of) => ptrace::resume_to_exit(tid, signal),
+                _ => ptrace::resume(tid, signal),
+            },
+            Then::ResumeToExit => ptrace::resume_to_exit(tid, 0),
             Then::ResumeToNextCall => self.resume_to_next_call(tid),
             Then::Wait(wait) => wait_in_kernel(tid, &wait),
             Then::MakeCall(Before::Stop(_)) => ptrace::resume(tid, 0),

@@ -8,7 +8,7 @@ use crate::filter::{TIOCSPTLCK, VHOST_SET_OWNER};
 use crate::options::{Ended, Note};
 use crate::sys::events::Event;
 use crate::sys::{events, memory, ptrace};
-use crate::thread::{Before, Change, Last, Signals, State, Then, call_of};
+use crate::thread::{Before, Change, Last, Signals, State, Then, call_of, is_untraced};
 use libc::{c_int, pid_t};
 
 impl Engine<'_> {
@@ -109,9 +109,11 @@ impl Engine<'_> {
     /// the tracer has it make the call again.
     fn at_next_call(&mut self, tid: pid_t) {
         let Some(registers) = ptrace::registers(tid) else { return };
-        let before = Before::Skipped(registers);
+        // It makes this call, which perhaps repeats the wait that a signal has interrupted.
+        let is_made = matches!(self.tree.state(tid).last(), Last::Interrupted(..));
+        let before = if is_made { Before::Stop(registers) } else { Before::Skipped(registers) };
         // Other ways into the kernel than this instruction have other numbers of calls.
-        let is_native = registers.rcx == registers.rip;
+        let is_native = registers.rcx == registers.rip && (!is_made || is_untraced(&registers));
         match wait_of(tid, &call_of(&registers)).filter(|_| is_native) {
             Some(call) => self.begin_wait(tid, call, before),
             None => self.on(tid, Change::IsAnswered(Then::MakeCall(before))),
@@ -156,6 +158,7 @@ impl Engine<'_> {
         {
             ptrace::set_signal_info(tid, &info);
         }
+        self.keep_call(tid, signal);
         let is_interrupted = matches!(self.tree.state(tid).last(), Last::Interrupted(..));
         let has_handler = is_interrupted && has_handler(tid, signal);
         let lasts = self.interrupts_untraced(tid);

@@ -12,12 +12,13 @@
 
 use super::state::Engine;
 use super::waits::{ERESTARTSYS, is_interrupted, wait_of, write_remaining};
+use crate::line::Ns;
 use crate::look::in_call;
 use crate::options::{Options, Pace};
 use crate::sys::events::clock;
 use crate::sys::notices::Notice;
 use crate::sys::ptrace;
-use crate::thread::{Before, Change, Progress, Sleep, Then, Untraced, Woken, call_of};
+use crate::thread::{Before, Change, InCall, Progress, Sleep, Then, Untraced, Woken, call_of};
 use crate::timeout::{Endless, TimedCall, When};
 use libc::pid_t;
 
@@ -52,14 +53,12 @@ impl Engine<'_> {
     /// that have ended. Must be called when all threads are asleep: only then is the stored expiry
     /// of a thread that of its current wait.
     pub(crate) fn find_waits(&mut self) {
-        let events = self.thread_events.as_ref().filter(|_| self.hides_waits());
-        let (now, kernels_now) = (self.clock.now(), clock(libc::CLOCK_MONOTONIC));
+        let times = self.times();
         let mut found = Vec::new();
         for (tid, in_call) in std::mem::take(&mut self.tree.fell_asleep) {
             let Some(thread) = self.tree.threads.get_mut(&tid) else { continue };
             thread.call_asleep = in_call;
-            let sleep = events.map(|events| Sleep { expiry: events.expiry(tid), now, kernels_now });
-            found.extend(thread.state.found(in_call, sleep).map(|change| (tid, change)));
+            found.extend(self.found(tid, in_call, times).map(|change| (tid, change)));
         }
         found.sort_by_key(|(_, change)| match change {
             Change::WaitsUntraced(wait, _) => Some(wait.deadline),
@@ -68,6 +67,19 @@ impl Engine<'_> {
         for (tid, change) in found {
             self.on(tid, change);
         }
+    }
+
+    /// Returns the time, and that of the kernel's clock.
+    pub(crate) fn times(&self) -> (Ns, Ns) {
+        (self.clock.now(), clock(libc::CLOCK_MONOTONIC))
+    }
+
+    /// Returns what has changed for a thread that was in a call at these times.
+    pub(crate) fn found(&self, tid: pid_t, call: InCall, times: (Ns, Ns)) -> Option<Change> {
+        let (now, kernels_now) = times;
+        let events = self.thread_events.as_ref().filter(|_| self.hides_waits());
+        let sleep = events.map(|events| Sleep { expiry: events.expiry(tid), now, kernels_now });
+        self.tree.state(tid).found(call, sleep)
     }
 
     /// Returns whether an untraced wait is perhaps the last one that a thread began.

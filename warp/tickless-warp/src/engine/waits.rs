@@ -11,15 +11,19 @@
 //! call stores the time that is left, the tracer writes the rest of the virtual time there.
 
 use super::state::{Due, Engine, FAULT};
+use crate::filter::SOCKET_CALLS;
 use crate::line::Ns;
+use crate::look::EPOLLS;
 use crate::report::Ending;
 use crate::sys::events::has_clock;
 use crate::sys::{descriptors, memory, ptrace};
-use crate::thread::{Before, Change, Last, State, Then, Untraced, Wait, arguments, call_of};
+use crate::thread::{
+    Before, Change, InCall, Last, State, Then, Untraced, Wait, arguments, call_of,
+};
 use crate::timeout::{
     ALARM_CLOCKS, Endless, Remaining, TimedCall, When, is_futex_wait, remaining_words, timed_call,
 };
-use libc::{c_int, pid_t};
+use libc::{c_int, c_long, pid_t};
 use ptrace::{Call, Registers};
 
 // What an interrupted system call returns inside the kernel; see `include/linux/errno.h`.
@@ -27,6 +31,14 @@ pub(super) const ERESTARTSYS: i64 = -512;
 const ERESTARTNOHAND: i64 = -514;
 const ERESTART_RESTARTBLOCK: i64 = -516;
 const EINTR: i64 = -(libc::EINTR as i64);
+
+/// Returns whether a call returns EINTR if a signal interrupts it that has no handler: the kernel
+/// repeats other calls. Of sockets, those with a timeout.
+fn fails_by_signal(number: c_long) -> bool {
+    let waits = [libc::SYS_semop, libc::SYS_semtimedop, libc::SYS_rt_sigtimedwait];
+    let sockets = SOCKET_CALLS.iter().map(|(number, ..)| *number);
+    EPOLLS.into_iter().chain(waits).chain(sockets).any(|of| of == number)
+}
 
 pub(super) fn is_interrupted(result: i64) -> bool {
     (ERESTART_RESTARTBLOCK..=ERESTARTSYS).contains(&result) || result == EINTR
@@ -57,7 +69,7 @@ pub(super) fn wait_in_kernel(tid: pid_t, wait: &Wait) {
     if wait.call.endless != Endless::AsItIs {
         ptrace::set_registers(tid, &registers);
     }
-    ptrace::resume_to_exit(tid);
+    ptrace::resume_to_exit(tid, 0);
 }
 
 impl Engine<'_> {
@@ -93,6 +105,30 @@ impl Engine<'_> {
             _ => Change::Waits(call, deadline, at),
         };
         self.on(tid, change);
+    }
+
+    /// For a thread that has stopped for a signal: a traced thread is interrupted also by a signal
+    /// that does nothing, and some calls then fail by themselves. Has the kernel repeat such a call
+    /// unless a handler runs, as it does for others. A stop of the process makes these calls fail.
+    pub(crate) fn keep_call(&mut self, tid: pid_t, signal: c_int) {
+        const STOPS: [c_int; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+        let Some(registers) = ptrace::registers(tid) else { return };
+        let call = call_of(&registers);
+        if registers.rax.cast_signed() != EINTR || !fails_by_signal(call.0) {
+            return;
+        }
+        if STOPS.contains(&signal) {
+            // So that the SIGCONT that follows does not count.
+            return ptrace::set_registers(tid, &Registers { orig_rax: u64::MAX, ..registers });
+        }
+        let rax = ERESTARTNOHAND.cast_unsigned();
+        ptrace::set_registers(tid, &Registers { rax, ..registers });
+        if !matches!(self.tree.state(tid).last(), Last::Interrupted(..))
+            && let Some(change) = self.found(tid, InCall::Waits(call), self.times())
+        {
+            self.on(tid, change);
+        }
+        self.on(tid, Change::IsInterrupted(registers));
     }
 
     /// Sets the result of a call that waited.

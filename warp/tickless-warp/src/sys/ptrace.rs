@@ -45,9 +45,10 @@ pub(crate) fn resume(tid: pid_t, signal: i32) {
     request(libc::PTRACE_CONT, tid, 0, signal as usize);
 }
 
-/// Resumes a thread that is stopped at the begin of a system call, until the end of the call.
-pub(crate) fn resume_to_exit(tid: pid_t) {
-    request(libc::PTRACE_SYSCALL, tid, 0, 0);
+/// Resumes a stopped thread until the end of the system call at whose begin it is, or until the
+/// begin of its next call. Delivers `signal` to it unless that is zero.
+pub(crate) fn resume_to_exit(tid: pid_t, signal: i32) {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize);
 }
 
 /// Resumes a stopped thread until its next system call, which is then not made: the thread goes on
