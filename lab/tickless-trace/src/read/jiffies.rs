@@ -70,7 +70,8 @@ impl JiffyClock {
 #[derive(Default)]
 pub(super) struct Readings {
     first: Option<Jiffy>,
-    /// The times at which the first events show the current jiffies: (time, ticks since `first`).
+    /// The times at which events first show that jiffies have changed: (time, ticks since `first`).
+    /// Others of the same jiffy are later, and many of one would outweigh the rest.
     readings: Vec<(i64, i64)>,
     /// For each CPU's tick timer, the first expiries for which it was armed.
     ticks: FxHashMap<TimerAddr, Vec<u64>>,
@@ -88,7 +89,10 @@ impl Readings {
             {
                 let first = *self.first.get_or_insert(now);
                 let time = i64::try_from(record.time.0).unwrap_or(i64::MAX);
-                self.readings.push((time, ticks_between(first, now)));
+                let ticks = ticks_between(first, now);
+                if self.readings.last().is_none_or(|last| last.1 != ticks) {
+                    self.readings.push((time, ticks));
+                }
             }
             Event::HrtimerStart { timer, expires, function, .. }
                 if tick_functions.contains(&Some(function)) =>
@@ -138,7 +142,11 @@ impl Readings {
     /// Returns the common rate with which the readings agree best, if they agree with any.
     fn hz(&self) -> Option<u32> {
         let (first, last) = (self.readings.first()?.0, self.readings.last()?.0);
-        if last.saturating_sub(first) < Self::SPAN_NS_MIN {
+        let quarter = self.readings.len() / 4;
+        let middle = [quarter, self.readings.len() - 1 - quarter].map(|at| self.readings[at].0);
+        if last.saturating_sub(first) < Self::SPAN_NS_MIN
+            || middle[1].saturating_sub(middle[0]) < Self::SPAN_NS_MIN / 4
+        {
             return None;
         }
         let best = COMMON_HZ.into_iter().min_by_key(|&hz| (self.spread(tick(hz)), hz))?;

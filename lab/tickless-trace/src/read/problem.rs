@@ -316,6 +316,12 @@ pub enum Unusable {
     )]
     Clock { clock: String },
     #[error(
+        "the times are whole numbers: of the clock `counter`, `uptime` or `x86-tsc`, which does \
+         not count nanoseconds, or as trace-cmd prints them with --raw-ts, and always of `boot`. \
+         Give the trace.dat itself, or record with `trace-cmd record -C mono`"
+    )]
+    WholeNumbers,
+    #[error(
         "the timer events are printed in a form without CPU, time and name of the event. Print \
          them again without `-l`, or after: echo nolatency-format > trace_options"
     )]
@@ -347,4 +353,10 @@ pub enum Unusable {
          one: armings are missing. Record timer:* without a filter, and print all of it"
     )]
     Impossible { cancels: u64, impossible: u64 },
+    #[error(
+        "of {starts} armings of high-resolution timers, {unexpired} are of timers that were armed \
+         before and did not expire: events are missing. Record those of all programs and CPUs \
+         (trace-cmd record without -F, -P and -M; nothing in set_event_pid)"
+    )]
+    Unexpired { starts: u64, unexpired: u64 },
 }

@@ -310,7 +310,7 @@ impl Reader {
 
     fn no_timer_event(&self, path: &str) -> Unusable {
         if self.problems.find(&Cause::ClockNotInSeconds).is_some() {
-            return Unusable::Clock { clock: "`counter`, `uptime` or `x86-tsc`".to_string() };
+            return Unusable::WholeNumbers;
         }
         let first = self.problems.messages(path).next();
         Unusable::NoTimerEvent { lines: self.line_number, first }

@@ -149,10 +149,15 @@ pub(super) fn unrecorded_cpus(
 /// Counts the cancels of wheel timers, and those of timers that were not armed since their last
 /// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
 /// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
+///
+/// Of those it counts the armings, and how many are said not to be pending though they were armed
+/// and neither expired nor were cancelled since then.
 #[derive(Default)]
 pub(super) struct Cancels {
     pub(super) all: u64,
     pub(super) impossible: u64,
+    pub(super) starts: u64,
+    pub(super) unexpired: u64,
     is_armed: FxHashMap<TimerAddr, bool>,
 }
 
@@ -164,6 +169,14 @@ impl Cancels {
                 self.all += 1;
                 self.impossible += u64::from(self.is_armed.insert(timer, false) == Some(false));
             }
+            Event::HrtimerStart { timer, was_armed: Some(was_armed), .. } => {
+                self.starts += 1;
+                let is_armed = self.is_armed.insert(timer, true) == Some(true);
+                self.unexpired += u64::from(is_armed && !was_armed);
+            }
+            Event::HrtimerCancel { timer }
+            | Event::HrtimerExpireEntry { timer, .. }
+            | Event::HrtimerStartExpired { timer } => drop(self.is_armed.remove(&timer)),
             _ => {}
         }
     }

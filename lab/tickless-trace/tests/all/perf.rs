@@ -128,16 +128,19 @@ fn the_table_of_tools_is_true() {
         ("trace-cmd 3.1.6, version 6", "6.12", "version-6.dat.gz"),
         ("trace-cmd 3.1.6, version 7", "6.12", "version-7-zstd.dat"),
         ("the same, packed anew by zlib", "6.12", "version-7-zlib.dat.gz"),
+        ("trace-cmd 3.1.6 with `-b 8`", "7.2", "lossy-7.2.dat.gz"),
         ("`trace-cmd report -t -N` 3.1.6", "6.12", "version-6.txt.gz"),
         ("`trace-cmd report -t` 3.1.6", "6.18", "trace-cmd-recorded.txt.gz"),
         ("perf 6.1", "6.12", "perf-6.12.data.gz"),
         ("perf 6.1", "7.2", "perf-lost.data.gz"),
         ("perf 6.1", "7.2", "perf-beside.data.gz"),
+        ("perf 6.1, `perf inject -b`", "7.2", "perf-injected.data.gz"),
         ("`perf script` 6.1", "6.12", "perf-6.12.txt.gz"),
         ("`perf script` 6.1", "6.18", "perf-recorded.txt.gz"),
         ("`perf script` 6.1", "7.2", "perf-lost.txt.gz"),
     ] {
         let trace = recorded(name);
+        assert_eq!(trace.problems.damage().next(), None, "{name}");
         let mut lacks = Vec::new();
         for (cause, what) in [
             (Cause::NamesNotRecorded, "names of functions"),

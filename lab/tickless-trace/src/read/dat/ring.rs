@@ -35,6 +35,8 @@ pub(in crate::read) struct Entry<'a> {
 const MISSED: u64 = 1 << 31;
 const COUNTED: u64 = 1 << 30;
 const SIZE: u64 = (1 << 27) - 1;
+/// Linux 7.2 adds the highest bits as a negative number of 32 bits, which sets these too.
+const SIGN: u64 = !0 << 32;
 /// How much of the file is read at once, if that is more than a page.
 const PART: usize = 1 << 16;
 
@@ -137,7 +139,10 @@ impl<'a> Ring<'a> {
         self.load(&place)?;
         let page = self.get(place.clone());
         let mut head = Bytes(page);
-        let (time, commit) = head.u64().zip(head.u64())?;
+        let (time, mut commit) = head.u64().zip(head.u64())?;
+        if commit & (SIGN | MISSED) == SIGN | MISSED {
+            commit &= !SIGN;
+        }
         let size = (commit & SIZE) as usize;
         page.get(self.data..self.data.checked_add(size)?)?;
         // No page is written without an event.

@@ -56,8 +56,12 @@ impl Reader {
         }
         self.losses.sort_by_key(|loss| loss.line);
         let gaps = gap::find(&self.records, &self.losses, cpus);
+        if let Some((trace_ns, timer_ns)) = expiries.wrong_unit() {
+            let [trace, timer] = [trace_ns, timer_ns].map(|ns| ns as f64 / 1e9);
+            return Err(Unusable::WrongUnit { trace, timer });
+        }
         if gaps.is_empty() {
-            check_possible(&expiries, &sound.cancels)?;
+            check_possible(&sound.cancels)?;
         }
         let (hz, jiffies) = readings.measure(self.header.hz, ahead_ns);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
@@ -249,16 +253,16 @@ impl Reader {
     }
 }
 
-/// Returns an error if the trace cannot be true: if its clock has another unit than it should, or
-/// if more timers were cancelled than were ever pending. The trace must have no gap.
-fn check_possible(expiries: &monotonic::Expiries, cancels: &Cancels) -> Result<(), Unusable> {
-    if let Some((trace_ns, timer_ns)) = expiries.wrong_unit() {
-        let [trace, timer] = [trace_ns, timer_ns].map(|ns| ns as f64 / 1e9);
-        return Err(Unusable::WrongUnit { trace, timer });
-    }
-    let &Cancels { all: cancels, impossible, .. } = cancels;
+/// Returns an error if the trace, which must have no gap, cannot be true: if more timers were
+/// cancelled than were ever pending, or too few that were pending expired.
+fn check_possible(cancels: &Cancels) -> Result<(), Unusable> {
+    let &Cancels { all: cancels, impossible, starts, unexpired, .. } = cancels;
     if soundness::is_many(impossible, cancels) && impossible * 2 > cancels {
         return Err(Unusable::Impossible { cancels, impossible });
+    }
+    // Kernels that record nothing of an idle thread hide some cancels, of fewer timers.
+    if soundness::is_many(unexpired, starts) && unexpired * 2 > starts {
+        return Err(Unusable::Unexpired { starts, unexpired });
     }
     Ok(())
 }
