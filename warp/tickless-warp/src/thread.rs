@@ -427,7 +427,10 @@ impl State {
             Change::HasWaited if before.untraced().is_some() => {
                 (before.with(Last::Nothing), Then::Nothing)
             }
-            _ => return effects,
+            Change::IsReleased
+            | Change::WasAwake
+            | Change::HasWaited
+            | Change::IsInterrupted(_) => return effects,
         };
         effects
     }
