@@ -1,6 +1,7 @@
 # What `ci/warp.sh` runs in virtual time: work that the kernel does while every thread sleeps must
-# hold the clock, threads wake in the order of their deadlines, and a thread may run a program.
-import fcntl, os, pty, select, signal, sys, threading, time, tty
+# hold the clock, threads wake in the order of their deadlines, a thread may run a program, and the
+# timeouts of sockets end each call, as those of a listener do on its connections.
+import ctypes, errno, fcntl, os, pty, select, signal, socket, struct, sys, threading, time, tty
 
 
 def takes(seconds, call):
@@ -97,6 +98,90 @@ def program():
         assert statuses == [0]
 
 
-for test in terminal, signal_of_the_kernel, order, program:
+def sockets():
+    libc = ctypes.CDLL(None, use_errno=True)
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listener = socket.create_server(("127.0.0.1", 0))
+    for of in near, listener:
+        for option in socket.SO_RCVTIMEO, socket.SO_SNDTIMEO:
+            of.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 2, 0))
+    client = socket.create_connection(listener.getsockname())
+    accepted = listener.accept()[0]
+    assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16) == struct.pack("ll", 2, 0)
+    fd, pipe, memory = near.fileno(), os.pipe(), os.memfd_create("memory")
+    os.write(memory, b"x" * 8)
+    os.write(pipe[1], b"x" * 8)
+    message = ctypes.create_string_buffer(64)
+
+    def fill():
+        try:
+            while True:
+                near.send(b"x" * 65536, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+
+    def fails(call):
+        try:
+            assert call() == -1 and ctypes.get_errno() == errno.EAGAIN
+        except BlockingIOError:
+            pass
+
+    for call in (
+        lambda: accepted.recv(1),
+        lambda: near.recv(1),
+        lambda: os.read(fd, 1),
+        lambda: libc.recvmmsg(fd, message, 1, 0, None),
+        lambda: libc.recvmmsg(far.fileno(), message, 1, 0, struct.pack("ll", 2, 0)),
+        lambda: os.preadv(fd, [bytearray(8)], -1),
+        lambda: os.splice(fd, pipe[1], 8),
+        fill,
+        lambda: near.send(b"x"),
+        lambda: libc.sendmmsg(fd, message, 1, 0),
+        lambda: os.pwritev(fd, [b"x"], -1),
+        lambda: os.sendfile(fd, memory, 0, 8),
+        lambda: os.splice(pipe[0], fd, 8),
+    ):
+        if call is fill:
+            fill()
+        else:
+            takes(2, lambda: fails(call))
+
+
+def signals_that_do_nothing():
+    """They make no call fail, also where a traced thread is interrupted, and the call gives up."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    near, far = socket.socketpair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 3, 0))
+    epoll, memory = libc.epoll_create1(0), ctypes.create_string_buffer(128)
+    semaphore, down = libc.semget(0, 1, 0o600), struct.pack("HhH", 0, -1, 0)
+    time_of, none = struct.pack("ll", 3, 0), bytes(128)
+    calls = [
+        lambda: libc.nanosleep(time_of, None),
+        lambda: libc.poll(None, 0, 3000),
+        lambda: libc.epoll_wait(epoll, memory, 1, 3000),
+        lambda: libc.epoll_pwait2(epoll, memory, 1, time_of, None),
+        lambda: libc.sigtimedwait(none, None, time_of),
+        lambda: libc.semtimedop(semaphore, down, 1, time_of),
+        lambda: libc.recv(near.fileno(), memory, 1, 0),
+    ]
+
+    def ends(call):
+        assert call() == 0 or ctypes.get_errno() == errno.EAGAIN
+
+    for call in calls:
+        for number in signal.SIGCHLD, signal.SIGCONT:
+            child = os.fork()
+            if child == 0:
+                for _ in range(2):
+                    time.sleep(1)
+                    os.kill(os.getppid(), number)
+                os._exit(0)
+            takes(3, lambda: ends(call))
+            os.waitpid(child, 0)
+    libc.semctl(semaphore, 0, 0)
+
+
+tests = terminal, signal_of_the_kernel, order, program, sockets, signals_that_do_nothing
+for test in tests:
     test()
 print("all is well")

@@ -463,6 +463,47 @@ C
   gcc -O1 -static -o "$folder/static" "$folder/threads.c" -lpthread &&
     check 'a static program in C' 1000 100 "$folder/static"
 fi
+if has gcc; then
+  gcc -O1 -o "$folder/group" -x c - <<'C'
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int got;
+static void take(int signal) { got += signal == SIGTERM; }
+int main(void) {
+  signal(SIGTERM, take);
+  kill(0, SIGTERM);
+  sleep(1);
+  printf("got %d\n", got);
+}
+C
+  prints 'a signal to the group' '^got 1$' setsid -w "$warp" warp -q -- "$folder/group"
+fi
+if has gcc && [ "$(id -u)" = 0 ]; then
+  gcc -O1 -o "$folder/thread-timer" -x c - <<'C' -lpthread -lrt
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static void fire(union sigval value) {
+  (void)value;
+  puts("fired");
+  exit(0);
+}
+int main(void) {
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = fire};
+  struct itimerspec minute = {.it_value = {60, 0}};
+  timer_t timer;
+  timer_create(CLOCK_MONOTONIC, &event, &timer);
+  timer_settime(timer, 0, &minute, 0);
+  sleep(1000);
+  return 1;
+}
+C
+  check 'a timer with a thread, in a namespace' 60 fired \
+    unshare --pid --fork "$folder/thread-timer"
+fi
 if has gcc && gcc -m32 -x c -nostdlib -static -o "$folder/of-32-bits" - <<'C' 2>/dev/null; then
 void _start(void) { asm("int $0x80" : : "a"(1), "b"(0)); }
 C

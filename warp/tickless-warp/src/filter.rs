@@ -121,15 +121,21 @@ pub(crate) const SOCKET_CALLS: &[Call] = &[
     (libc::SYS_recvmsg, "recvmsg", Trap::Always),
     (libc::SYS_accept, "accept", Trap::Always),
     (libc::SYS_accept4, "accept4", Trap::Always),
+    (libc::SYS_recvmmsg, "recvmmsg", Trap::Always),
+    (libc::SYS_preadv2, "preadv2", Trap::Always),
+    (libc::SYS_splice, "splice", Trap::Always),
     (libc::SYS_write, "write", Trap::Always),
     (libc::SYS_writev, "writev", Trap::Always),
     (libc::SYS_sendto, "sendto", Trap::Always),
     (libc::SYS_sendmsg, "sendmsg", Trap::Always),
+    (libc::SYS_sendmmsg, "sendmmsg", Trap::Always),
+    (libc::SYS_pwritev2, "pwritev2", Trap::Always),
+    (libc::SYS_sendfile, "sendfile", Trap::Always),
     (libc::SYS_connect, "connect", Trap::Always),
 ];
 
 /// How many of these calls receive.
-pub(crate) const RECEIVING: usize = 6;
+pub(crate) const RECEIVING: usize = 9;
 
 /// The calls that only sleep, and those whose timeout is a number.
 const SLEEPS: [c_long; 2] = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];

@@ -427,10 +427,7 @@ impl State {
             Change::HasWaited if before.untraced().is_some() => {
                 (before.with(Last::Nothing), Then::Nothing)
             }
-            Change::IsReleased
-            | Change::WasAwake
-            | Change::HasWaited
-            | Change::IsInterrupted(_) => return effects,
+            _ => return effects,
         };
         effects
     }

@@ -55,11 +55,16 @@ impl Engine<'_> {
 
     /// Returns the wait of a call on a socket; `None` if the socket has no timeout for this call.
     pub(crate) fn socket_wait(&self, tid: pid_t, registers: &Registers) -> Option<TimedCall> {
-        let (number, _, [fd, ..]) = call_of(registers);
+        let (number, _, [fd, _, to, ..]) = call_of(registers);
         let place = SOCKET_CALLS.iter().position(|(call, ..)| *call == number)?;
-        let direction = usize::from(place >= RECEIVING);
-        let socket = descriptors::socket(self.tree.process_of(tid), fd)?;
-        let after = self.socket_timeouts.get(&socket)?[direction];
+        let process = self.tree.process_of(tid);
+        let of = |fd| self.socket_timeouts.get(&descriptors::socket(process, fd)?).copied();
+        let after = match (of(fd), number) {
+            (None, libc::SYS_splice) => of(to)?[1],
+            // What it returns inherits both timeouts.
+            (Some([0, _]), libc::SYS_accept | libc::SYS_accept4) => u64::MAX,
+            (timeouts, _) => timeouts?[usize::from(place >= RECEIVING)],
+        };
         let error = if number == libc::SYS_connect { libc::EINPROGRESS } else { libc::EAGAIN };
         (after > 0).then_some(TimedCall {
             when: When::After(after),
@@ -67,6 +72,20 @@ impl Engine<'_> {
             endless: Endless::AsItIs,
             remaining: Remaining::No,
         })
+    }
+
+    /// A connection that accept(2) has returned has the timeouts of its listener, unless it is one
+    /// of Unix sockets.
+    pub(crate) fn inherit_timeouts(&mut self, tid: pid_t, call: &Registers, result: i64) {
+        let is_accept = matches!(call.orig_rax as i64, libc::SYS_accept | libc::SYS_accept4);
+        let process = self.tree.process_of(tid);
+        let socket = |fd| descriptors::socket(process, fd).filter(|_| is_accept && result >= 0);
+        if let (Some(listener), Some(new)) = (socket(call.rdi), socket(result.cast_unsigned()))
+            && let Some(timeouts) = self.socket_timeouts.get(&listener)
+            && descriptors::is_of_internet(process, call.rdi)
+        {
+            self.socket_timeouts.insert(new, *timeouts);
+        }
     }
 
     /// Installs the second filter (it traps calls on sockets) in a thread's process, unless it is

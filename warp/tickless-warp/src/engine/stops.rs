@@ -10,6 +10,7 @@ use crate::sys::events::Event;
 use crate::sys::{events, memory, ptrace};
 use crate::thread::{Before, Change, Last, Signals, State, Then, call_of, is_untraced};
 use libc::{c_int, pid_t};
+use std::sync::atomic::Ordering;
 
 impl Engine<'_> {
     /// Handles an event of a thread.
@@ -74,8 +75,12 @@ impl Engine<'_> {
             return self.begin_wait(tid, call, before);
         }
         match call.0 {
-            libc::SYS_kill
-            | libc::SYS_tkill
+            libc::SYS_kill => {
+                let sender = if (call.2[0] as c_int) > 0 { 0 } else { self.tree.process_of(tid) };
+                events::GROUP_SENDER.store(sender, Ordering::Relaxed);
+                return self.on(tid, Change::SendsSignal);
+            }
+            libc::SYS_tkill
             | libc::SYS_tgkill
             | libc::SYS_rt_sigqueueinfo
             | libc::SYS_rt_tgsigqueueinfo

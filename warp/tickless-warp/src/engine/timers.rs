@@ -203,7 +203,8 @@ impl Engine<'_> {
             Some([value, kinds, thread]) => match (kinds >> 32) as c_int {
                 libc::SIGEV_NONE => Effect::Nothing,
                 kind => {
-                    let thread = (kind == libc::SIGEV_THREAD_ID).then_some(thread as pid_t);
+                    let thread = (kind == libc::SIGEV_THREAD_ID)
+                        .then(|| events::thread_in_namespace(tid, thread as pid_t));
                     Effect::Signal { number: kinds as c_int, value, thread }
                 }
             },

@@ -171,6 +171,7 @@ impl Engine<'_> {
                 write_remaining(tid, wait.call.remaining, left);
             }
             self.complete_taken_signal(tid, &wait.registers, result);
+            self.inherit_timeouts(tid, &wait.registers, result);
         }
         registers.rax = result.cast_unsigned();
         ptrace::set_registers(tid, &registers);

@@ -167,6 +167,12 @@ fn option(fd: c_int, name: c_int) -> Option<c_int> {
     done.then_some(value[0])
 }
 
+/// Returns whether a process has a socket of the Internet's protocols as this descriptor.
+pub(crate) fn is_of_internet(process: pid_t, fd: u64) -> bool {
+    let domain = |socket: OwnedFd| option(socket.as_raw_fd(), libc::SO_DOMAIN);
+    matches!(copy(process, fd).map(domain), Ok(Some(libc::AF_INET | libc::AF_INET6)))
+}
+
 /// Returns the type of a process's socket, and of a Unix socket the process that listens at its
 /// other end (otherwise 0).
 pub(crate) fn peer(process: pid_t, fd: u64) -> Option<(c_int, pid_t)> {

@@ -112,16 +112,20 @@ pub(crate) static OWN: LazyLock<u32> = LazyLock::new(std::process::id);
 /// The process that gets the signals which are sent to the tracer.
 static ROOT: AtomicI32 = AtomicI32::new(0);
 
+/// The process of the tree that has last sent a signal to a group of processes; otherwise 0.
+pub(crate) static GROUP_SENDER: AtomicI32 = AtomicI32::new(0);
+
 /// The signals that users send to a program in the foreground.
 const FORWARDED: [c_int; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
-/// Passes a signal on to the program, unless a terminal sent it: the terminal signals both.
+/// Passes a signal on to the program, unless a terminal or a process of the tree sent it to both.
 extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid structure.
-    let from_terminal = unsafe { (*info).si_code } == libc::SI_KERNEL;
+    let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
+    let is_own = code == libc::SI_USER && sender == GROUP_SENDER.load(Ordering::Relaxed);
     let root = ROOT.load(Ordering::Relaxed);
-    if !from_terminal && root > 0 {
+    if code != libc::SI_KERNEL && !is_own && root > 0 {
         // SAFETY: a signal handler is allowed to call kill(2).
         unsafe { libc::kill(root, signal) };
     }
@@ -219,6 +223,19 @@ pub(crate) fn queue_timer_signal(tgid: pid_t, tid: Option<pid_t>, signal: c_int,
             None => libc::syscall(libc::SYS_rt_sigqueueinfo, tgid, signal, info),
         }
     };
+}
+
+/// Returns the number of the thread of a process that has this number in the process's own
+/// namespace (`NSpid`, since Linux 4.1).
+pub(crate) fn thread_in_namespace(process: pid_t, number: pid_t) -> pid_t {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let mut threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+    let has_number = |thread: &pid_t| {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        let own = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        own.and_then(|own| own.split_whitespace().last()?.parse().ok()) == Some(number)
+    };
+    threads.find(has_number).unwrap_or(number)
 }
 
 /// Reads the time-stamp counter, after all earlier loads.

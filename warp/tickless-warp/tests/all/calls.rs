@@ -1,7 +1,7 @@
 //! Every call that waits for a time, and every clock.
 
 use crate::harness::{
-    Place, block, in_child, inside, inside_each, now, now_by_call, spec, takes, wait_alone,
+    Place, in_child, inside, inside_each, now, now_by_call, spec, takes, wait_alone,
 };
 use libc::{c_int, c_long, timespec};
 use rustix::thread::sched_getaffinity;
@@ -251,20 +251,8 @@ fn every_futex_wait_ends_at_its_time() {
 }
 
 #[test]
-fn every_other_wait_ends_at_its_time() {
+fn every_wait_for_a_queue_ends_at_its_time() {
     inside(|| {
-        let minute = spec(60);
-        let p = &raw const minute;
-        let set = block(&[libc::SIGUSR1]);
-        fails("sigtimedwait", libc::EAGAIN, || {
-            unsafe { libc::sigtimedwait(&raw const set, null_mut(), p) }.into()
-        });
-        let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-        let mut op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
-        fails("semtimedop", libc::EAGAIN, || unsafe {
-            libc::syscall(libc::SYS_semtimedop, semaphore, &raw mut op, 1, p)
-        });
-        unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
         let name = format!("/tickless-warp-{}\0", std::process::id());
         let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
         (attributes.mq_maxmsg, attributes.mq_msgsize) = (1, 8);
@@ -279,31 +267,6 @@ fn every_other_wait_ends_at_its_time() {
         assert_eq!(unsafe { libc::mq_send(queue, bytes.as_ptr(), 8, 0) }, 0);
         fails("mq_timedsend", libc::ETIMEDOUT, || {
             unsafe { libc::mq_timedsend(queue, bytes.as_ptr(), 8, 0, &at(0, 60)) }.into()
-        });
-        let (near, _far) = UnixDatagram::pair().unwrap();
-        let fd = near.as_raw_fd();
-        let timeout = libc::timeval { tv_sec: 60, tv_usec: 0 };
-        let t = (&raw const timeout).cast();
-        assert_eq!(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, t, 16) }, 0);
-        let mut read = libc::timeval { tv_sec: 0, tv_usec: 0 };
-        let mut length = 16;
-        let r = (&raw mut read).cast();
-        let option = libc::SO_RCVTIMEO;
-        assert_eq!(
-            unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, option, r, &raw mut length) },
-            0
-        );
-        assert_eq!((read.tv_sec, read.tv_usec, length), (60, 0, 16));
-        let b = bytes.as_mut_ptr().cast();
-        fails("recv", libc::EAGAIN, || unsafe { libc::recv(fd, b, 8, 0) } as c_long);
-        fails("read", libc::EAGAIN, || unsafe { libc::read(fd, b, 8) } as c_long);
-        assert_eq!(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, t, 16) }, 0);
-        while unsafe { libc::send(fd, b, 8, libc::MSG_DONTWAIT) } == 8 {}
-        fails("send", libc::EAGAIN, || unsafe { libc::send(fd, b, 8, 0) } as c_long);
-        let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-        let (m, mut minute) = (&raw mut message, minute);
-        fails("recvmmsg", libc::EAGAIN, || {
-            unsafe { libc::recvmmsg(fd, m, 1, 0, &raw mut minute) }.into()
         });
     });
 }

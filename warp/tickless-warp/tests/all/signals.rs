@@ -1,9 +1,8 @@
 //! Signals that interrupt waits.
 
-use crate::harness::{Place, block, inside, inside_each, takes};
+use crate::harness::{block, inside, takes};
 use libc::{c_int, timespec};
-use std::io::{self, Read};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -81,44 +80,5 @@ fn a_signal_that_only_the_call_lets_through_ends_it() {
                 libc::pselect(0, none, none, none, time, mask)
             });
         }
-    });
-}
-
-/// Also where the call fails by itself if a signal interrupts it, as it does in a traced thread.
-#[test]
-fn a_signal_without_a_handler_shortens_no_wait() {
-    inside_each(&[Place::Plain, Place::Namespace], || {
-        let (ten, none) = (timespec { tv_sec: 10, tv_nsec: 0 }, null_mut());
-        let (set, epoll) = (block(&[libc::SIGUSR2]), unsafe { libc::epoll_create1(0) });
-        let mut event = libc::epoll_event { events: 0, u64: 0 };
-        let (event, time) = (&raw mut event, &raw const ten);
-        let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-        let op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
-        let (mut near, _far) = UnixStream::pair().unwrap();
-        near.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let calls: [(&str, &mut dyn FnMut() -> c_int); 6] = [
-            ("nanosleep", &mut || unsafe { libc::nanosleep(time, none) }),
-            ("poll", &mut || unsafe { libc::poll(null_mut(), 0, 10_000) }),
-            ("epoll_wait", &mut || unsafe { libc::epoll_wait(epoll, event, 1, 10_000) }),
-            ("sigtimedwait", &mut || unsafe {
-                libc::sigtimedwait(&raw const set, null_mut(), time)
-            }),
-            ("semtimedop", &mut || unsafe {
-                libc::syscall(libc::SYS_semtimedop, semaphore, &raw const op, 1, time) as c_int
-            }),
-            ("read", &mut || near.read(&mut [0]).map_or(-1, |count| count as c_int)),
-        ];
-        for (what, call) in calls {
-            // By default these do nothing.
-            for signal in [libc::SIGWINCH, libc::SIGCONT].repeat(10) {
-                let sender = signal_after(3, signal);
-                let error = io::Error::last_os_error;
-                takes(what, 10.0, || {
-                    assert!(call() == 0 || error().raw_os_error() == Some(libc::EAGAIN), "{what}");
-                });
-                sender.join().unwrap();
-            }
-        }
-        unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
     });
 }
