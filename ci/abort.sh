@@ -17,6 +17,8 @@ tickless = { path = "../../timers/tickless" }
 
 [profile.dev]
 panic = "abort"
+debug = false
+incremental = false
 
 [workspace]
 TOML
