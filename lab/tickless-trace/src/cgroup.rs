@@ -55,6 +55,9 @@ pub struct Counters {
     pub throttled: u64,
     /// How long the limit kept the group's threads stopped, added up over the CPUs.
     pub stood_ns: u64,
+    /// The CPU time that was charged to the group; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_ns: Option<u64>,
 }
 
 /// Returns where the control groups that can have CPU limits are mounted.
@@ -166,6 +169,7 @@ impl Cgroup {
             periods: count("nr_periods ")?,
             throttled: count("nr_throttled ")?,
             stood_ns: count("throttled_time ").or_else(in_us)?,
+            used_ns: count("usage_usec ").map(|us| us.saturating_mul(1_000)),
         })
     }
 
@@ -189,6 +193,7 @@ impl Counters {
             periods: self.periods.saturating_sub(before.periods),
             throttled: self.throttled.saturating_sub(before.throttled),
             stood_ns: self.stood_ns.saturating_sub(before.stood_ns),
+            used_ns: self.used_ns.zip(before.used_ns).map(|(now, then)| now.saturating_sub(then)),
         }
     }
 }
@@ -364,13 +369,14 @@ mod tests {
             ("max/cpu.max", "max 100000\n"),
             ("off/cpu.stat", "usage_usec 1\n"),
         ]);
-        let counters = Some(Counters { periods: 9, throttled: 4, stood_ns: 5_000 });
         let roots = [&v1, &v2].map(|root| root.path().to_path_buf());
         for (path, quota_us, period_us, burst_us) in
             [("pod", 25_000, 100_000, 0), ("/a/pod", 50_000, 200_000, 7_000)]
         {
             let group = Cgroup::find(Path::new(path), &roots).unwrap();
             let limit = Some(Limit { quota_us, period_us, burst_us });
+            let used_ns = (path == "/a/pod").then_some(1_000);
+            let counters = Some(Counters { periods: 9, throttled: 4, stood_ns: 5_000, used_ns });
             let found = (group.limit(), group.counters(), group.threads());
             assert_eq!(found, (limit, counters, BTreeSet::from([8, 9])), "{path}");
             let (path, threads) = (group.path.clone(), group.threads());
@@ -410,7 +416,7 @@ mod tests {
             if periods == 20 { watch.start() } else { watch.stop() }
         }
         let counters = watch.groups[0].seen.counters;
-        assert_eq!(counters, Some(Counters { periods: 30, throttled: 0, stood_ns: 0 }));
+        assert_eq!(counters, Some(Counters { periods: 30, ..Counters::default() }));
         fs::remove_dir_all(root.path().join("pod")).unwrap();
         watch.stop();
         let [seen] = &watch.seen()[..] else { panic!("one group") };

@@ -365,8 +365,8 @@ fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits 
     // A thread waits for its group's quota no longer than the kernel says that the group was
     // stopped, and the first half of such a wait can have other causes.
     let is_doubted = |pid| {
-        let counters = trace.processes.limited_group(pid).and_then(|it| it.counters);
-        counters.is_some_and(|it| limited.get(&pid).is_some_and(|ns| ns / 2 > it.stood_ns))
+        let group = trace.processes.limited_group(pid).zip(limited.get(&pid));
+        group.is_some_and(|(group, ns)| ns / 2 > group.counters.stood_ns)
     };
     let mut late_ns = 0;
     let mut worst =
@@ -414,11 +414,10 @@ fn explained_waits(trace: &Trace, spans: &Spans, waits: &Waits<'_>) -> RunWaits 
 fn seldom_throttled(trace: &Trace) -> Vec<String> {
     let seldom = trace.processes.limits.iter().filter(|limited| !limited.is_often());
     let remark = |limited: &Limited| {
-        let counters = limited.counters.unwrap_or_default();
+        let Limited { path, counters } = limited;
         format!(
-            "{} used up its quota in {} of {} periods, and was stopped for {:.3} ms in all: too \
-             seldom to be told from the causes below, which can have this time in them",
-            limited.path.as_deref().unwrap_or("a group"),
+            "{path} used up its quota in {} of {} periods, and was stopped for {:.3} ms in all: \
+             too seldom to be told from the causes below, which can have this time in them",
             counters.throttled,
             counters.periods,
             counters.stood_ns as f64 / 1e6

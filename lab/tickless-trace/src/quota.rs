@@ -302,7 +302,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
         delay_ns: request.delay.0,
         delayed_percent_max: request.delayed_percent_max,
         least,
-        notes: notes(trace, group, limited, leave.share, most, &settings),
+        notes: notes(trace, group, limited, (cpu_seconds, leave.share), most, &settings),
         settings,
         busiest,
     })
@@ -390,11 +390,20 @@ fn notes(
     trace: &Trace,
     group: Option<&Recorded>,
     limited: Option<&Recorded>,
-    cpu_share: f64,
+    (cpu_seconds, cpu_share): (f64, f64),
     most: Option<&Busiest>,
     settings: &[Setting],
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    let own = group.filter(|group| group.limit_of.is_none()).and_then(|group| group.counters);
+    let used = own.and_then(|counters| counters.used_ns).map(|ns| ns as f64 / 1e9);
+    if let Some(used) = used.filter(|used| (used - cpu_seconds).abs() > used / 10.0) {
+        notes.push(format!(
+            "the kernel charged {used:.2} s of CPU time to the group, and its threads have \
+             {cpu_seconds:.2} s in the trace: what is predicted is for the latter. Threads that \
+             came and went are missing, or the kernel's clocks do not agree"
+        ));
+    }
     if let (None, Some(Recorded { path, .. })) = (group, limited) {
         notes.push(format!(
             "the limit is that of {path}, whose other threads use it too: predicted is what the \

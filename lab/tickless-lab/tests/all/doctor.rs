@@ -434,8 +434,9 @@ fn periodic(function: &str, apart_us: u64) -> String {
 
 /// A group that has used its quota up in `before` periods, and lately in so many of 35.
 fn quota(group: &str, before: u64, lately: u64) -> Quota {
-    let during = Counters { periods: 35, throttled: lately, stood_ns: 7_000_000_000 };
-    let counters = Counters { periods: 1_000, throttled: before + lately, stood_ns: 0 };
+    let during =
+        Counters { periods: 35, throttled: lately, stood_ns: 7_000_000_000, used_ns: None };
+    let counters = Counters { periods: 1_000, throttled: before + lately, ..Counters::default() };
     Quota { group: group.to_string(), quota_us: 25_000, period_us: 100_000, counters, during }
 }
 

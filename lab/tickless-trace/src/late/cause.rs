@@ -164,8 +164,8 @@ pub(super) fn run(trace: &Trace, spans: &Spans, wait: &Waiting) -> Cause {
         return unseen(wait.cpu);
     }
     if awaited_refill(trace, spans, wait).is_some() {
-        let group = trace.processes.limited_group(wait.pid).and_then(|it| it.path.as_deref());
-        return Cause::Limit(group.unwrap_or("the group").to_string());
+        let group = trace.processes.limited_group(wait.pid);
+        return Cause::Limit(group.map_or("the group", |group| &group.path).to_string());
     }
     match spans.longest(wait.cpu, wait.from, wait.to) {
         Some(Activity::Idle(_) | Activity::Thread(0)) if wait.is_long() => {
@@ -264,10 +264,8 @@ fn awaited_refill(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<Ns> {
         Some(Activity::Thread(other)) if other != 0 && other != pid);
     // At least half of the wait is before the refill: that cannot be longer than all of the time
     // for which the kernel stopped the group.
-    let can_be = |limited: &Limited| {
-        let stood = limited.counters.map_or(u64::MAX, |counters| counters.stood_ns);
-        limited.is_often() && to.since(from).0 / 2 <= stood
-    };
+    let can_be =
+        |limited: &Limited| limited.is_often() && to.since(from).0 / 2 <= limited.counters.stood_ns;
     let within = match (group, is_busy) {
         (Some(group), _) if !can_be(group) => return None,
         (Some(_), _) => Ns(to.since(from).0 / 2),

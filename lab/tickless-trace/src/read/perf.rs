@@ -217,14 +217,15 @@ impl<'a> Perf<'a> {
         /// The samples were left out by a filter of perf's, and not lost.
         const FILTERED: u16 = 1 << 15;
         const LAST_KERNEL_TYPE: u32 = 22;
-        /// The build id of a file, which `perf inject -b` adds: 36 bytes and a name, with a mode.
+        /// The build id of a file, which `perf inject -b` adds, with the mode of the CPU and the
+        /// highest bit perhaps.
         const INJECTED: u32 = 67;
         const LAST_TYPE: u32 = 84;
         let mut head = Bytes(bytes);
         let (kind, misc, size) = (RecordType(head.u32()?), head.u16()?, head.u16()?);
         let body = head.take(u64::from(size).checked_sub(8)?)?;
         let found = |found| Some((usize::from(size), found));
-        if kind.0 == INJECTED && size % 64 == 36 {
+        if kind.0 == INJECTED && size % 4 == 0 && matches!(misc & 0x7fff, 1..=5) {
             return found(Found::Other);
         }
         if size % 8 != 0 || kind.0 == 0 || kind.0 > LAST_TYPE {

@@ -1,8 +1,6 @@
 //! Which process and which control group each thread of a trace belongs to. `tickless record`
 //! writes this after the events, in lines such as `# process 70 71 72: nginx`,
 //! `# kernel threads: 2 3`, `# steal ns: 5000 0`, and [`Recorded`] groups.
-//!
-//! Earlier versions wrote `# cpu limit: 70 71` for the threads of a group, without its name.
 
 use crate::cgroup::{Counters, Recorded};
 use std::collections::{HashMap, HashSet};
@@ -12,7 +10,6 @@ use tickless_core::time::Ns;
 
 const PROCESS: &str = "# process ";
 const KERNEL: &str = "# kernel threads: ";
-const LIMITED: &str = "# cpu limit: ";
 /// Says that a group which used up its quota has a line: threads in no such group had no limit.
 pub(crate) const LIMITS_KNOWN: &str = "# cpu limits are recorded";
 /// What the hypervisor took of each CPU while it was recorded.
@@ -37,23 +34,18 @@ pub struct Processes {
 }
 
 /// A control group that used up its quota of CPU time.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Limited {
-    /// `None` in traces that do not have it.
-    pub(crate) path: Option<Box<str>>,
-    /// What the kernel counted while it was recorded; `None` in traces that do not have it.
-    pub(crate) counters: Option<Counters>,
+    pub(crate) path: Box<str>,
+    /// What the kernel counted while it was recorded.
+    pub(crate) counters: Counters,
 }
 
 impl Limited {
-    fn throttled(&self) -> u64 {
-        self.counters.map_or(0, |counters| counters.throttled)
-    }
-
     /// Returns whether the group used up its quota in at least a tenth of its periods. If it did so
     /// more seldom, waits for other reasons cannot be told from it.
     pub(crate) fn is_often(&self) -> bool {
-        self.counters.is_none_or(|it| it.throttled.saturating_mul(10) >= it.periods)
+        self.counters.throttled.saturating_mul(10) >= self.counters.periods
     }
 }
 
@@ -84,8 +76,8 @@ impl Processes {
         self.knows_limits = true;
         let index = self.limits.len();
         for thread in threads {
-            let known = self.limited.get(&thread).map(|known| self.limits[*known].throttled());
-            if known.is_none_or(|throttled| throttled < group.throttled()) {
+            let known = self.limited.get(&thread).map(|known| self.limits[*known].counters);
+            if known.is_none_or(|known| known.throttled < group.counters.throttled) {
                 self.limited.insert(thread, index);
             }
         }
@@ -103,10 +95,6 @@ impl Processes {
             self.kernel.extend(numbers(threads));
             return true;
         }
-        if let Some(threads) = line.strip_prefix(LIMITED) {
-            self.limit(Limited::default(), numbers(threads));
-            return true;
-        }
         if line.trim_end() == LIMITS_KNOWN {
             self.knows_limits = true;
             return true;
@@ -117,9 +105,8 @@ impl Processes {
             return true;
         }
         if let Some(group) = Recorded::parse(line) {
-            let counters = group.counters;
-            let limited = Limited { path: Some(group.path.as_str().into()), counters };
-            if limited.throttled() > 0 {
+            if let Some(counters @ Counters { throttled: 1.., .. }) = group.counters {
+                let limited = Limited { path: group.path.as_str().into(), counters };
                 self.limit(limited, group.threads.iter().copied());
             }
             self.groups.push(group);
@@ -209,7 +196,7 @@ mod tests {
         let mine = std::process::id();
         let mut processes = Processes::default();
         assert!(!processes.knows_limits);
-        let lines = "# process 70 71 72: a: b\n# kernel threads: 2 3\n# cpu limit: 71 72\n";
+        let lines = "# process 70 71 72: a: b\n# kernel threads: 2 3\n";
         assert!(lines.lines().all(|line| processes.read(line.as_bytes())));
         assert_eq!([70, 71, 72, 2, 9].map(|thread| processes.of(thread)), [70, 70, 70, 2, 9]);
         assert_eq!((processes.name(70), processes.name(71)), (Some("a: b"), None));
@@ -218,8 +205,6 @@ mod tests {
                 .iter()
                 .any(|line| processes.read(line.as_bytes()))
         );
-        let limited = [70, 71, 72].map(|thread| processes.limited_group(thread).is_some());
-        assert_eq!((limited, processes.knows_limits), ([false, true, true], true));
         let stat = |steal| Steal::parse(&format!("cpu  9 9\ncpu0 1 2 3 4 5 6 7 {steal} 0 0\n"));
         assert_eq!(stat(9).line_since(&stat(4)).unwrap(), "# steal ns: 50000000");
         assert_eq!(stat(9).line_since(&Steal::default()), None);

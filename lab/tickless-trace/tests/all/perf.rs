@@ -135,6 +135,7 @@ fn the_table_of_tools_is_true() {
         ("perf 6.1", "7.2", "perf-lost.data.gz"),
         ("perf 6.1", "7.2", "perf-beside.data.gz"),
         ("perf 6.1, `perf inject -b`", "7.2", "perf-injected.data.gz"),
+        ("perf 7.2, `perf inject -b`", "7.2", "perf-7.2-injected.data.gz"),
         ("`perf script` 6.1", "6.12", "perf-6.12.txt.gz"),
         ("`perf script` 6.1", "6.18", "perf-recorded.txt.gz"),
         ("`perf script` 6.1", "7.2", "perf-lost.txt.gz"),
