@@ -12,7 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # Of the debug information only the lines, which reports name: all of it takes a fifth of the time.
 warnings=(-Wall -Wextra -Werror -pedantic -Wconversion -Wshadow -g1 -O1)
-sanitizers=(-fsanitize=address,undefined -fno-sanitize-recover=all)
+# Without optimisation, a program with Asio takes 8 s of CPU to compile with them, not 14.
+sanitizers=(-O0 -fsanitize=address,undefined -fno-sanitize-recover=all)
 
 fail() { echo "$1" >&2 && exit 1; }
 
