@@ -971,9 +971,11 @@ class local_timers {
   /** Calls the timers that are due, at most `budget` of them; 0 means no limit. Returns how
    * many. */
   std::size_t advance(duration now, std::size_t budget = 0) {
-    auto fire = [now](local &, tickless_key_t, void *data) {
+    /* A time before that of the last advance counts as that time. */
+    if (now.count() > last_.count()) last_ = nanoseconds(now.count());
+    auto fire = [now = last_](local &, tickless_key_t, void *data) {
       auto *entry = static_cast<detail::local_entry *>(data);
-      entry->fire(entry, nanoseconds(now.count()));
+      entry->fire(entry, now);
     };
     return local_.advance(now, fire, budget);
   }
@@ -984,6 +986,7 @@ class local_timers {
 
  private:
   local local_;
+  nanoseconds last_{0};
 };
 
 namespace detail {

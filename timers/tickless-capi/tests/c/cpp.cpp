@@ -231,6 +231,17 @@ static void local_timers_have_callables() {
   once->start(1ms);
   CHECK(other.advance(1h) == 1 && !once && !other.next_event());
 
+  /* A time before that of the last advance counts as that time: the second has missed as many. */
+  {
+    std::uint64_t counted = 0;
+    tickless::local_periodic one(other, [&](std::uint64_t missed) { counted += missed; });
+    tickless::local_periodic two(other, [&](std::uint64_t missed) { counted += missed; });
+    one.start(1ms);
+    two.start(1ms);
+    CHECK(other.advance(2h, 1) == 1 && other.advance(0ns, 1) == 1);
+    CHECK(counted == 2 * (3'600'000 - 1) && other.next_event() == 2h + 1ms);
+  }
+
   tickless::local_timers on_system;
   bool fired = false;
   tickless::local_timer soon(on_system, tickless::precise, [&] { fired = true; });
