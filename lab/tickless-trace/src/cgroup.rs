@@ -129,6 +129,12 @@ impl Cgroup {
         fs::read_to_string(self.folder.join(file)).ok()
     }
 
+    /// Returns the group's weight in percent of the default one.
+    fn weight(&self) -> Option<u64> {
+        let number = |file| self.text(file)?.trim().parse::<u64>().ok();
+        number("cpu.weight").or_else(|| Some(number("cpu.shares")?.saturating_mul(100) / 1_024))
+    }
+
     /// Returns the group's own limit; `None` if it has none, even if a parent group has one.
     pub fn limit(&self) -> Option<Limit> {
         let number = |file| self.text(file)?.trim().parse::<u64>().ok();
@@ -285,7 +291,8 @@ impl Watched {
     fn new(group: Cgroup, owner: Cgroup, limit: Option<Limit>) -> Watched {
         let (path, threads) = (group.path.clone(), group.threads());
         let limit_of = (owner.path != group.path).then(|| owner.path.clone());
-        let seen = Recorded { path, limit, limit_of, counters: None, threads };
+        let seen =
+            Recorded { path, limit, limit_of, weight: group.weight(), counters: None, threads };
         Watched { group, owner, seen, before: Counters::default() }
     }
 
@@ -309,6 +316,9 @@ pub struct Recorded {
     /// The group whose limit and counters these are, if it is one that this group is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_of: Option<String>,
+    /// The weight in percent of the default one; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u64>,
     /// The change of the counters during the recording; `None` if the group was removed.
     pub counters: Option<Counters>,
     /// The threads in the group at the beginning and at the end of the recording.
@@ -357,6 +367,7 @@ mod tests {
             ("pod/cpu.cfs_period_us", "100000\n"),
             ("pod/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5000\nnr_bursts 1\n"),
             ("pod/tasks", "8\n"),
+            ("pod/cpu.shares", "2048\n"),
             ("pod/in ner/tasks", "9\n8\n"),
             ("free/cpu.cfs_quota_us", "-1\n"),
             ("free/cpu.cfs_period_us", "100000\n"),
@@ -364,6 +375,7 @@ mod tests {
         let v2 = folder(&[
             ("a/pod/cpu.max", "50000 200000\n"),
             ("a/pod/cpu.max.burst", "7000\n"),
+            ("a/pod/cpu.weight", "200\n"),
             ("a/pod/cpu.stat", "usage_usec 1\nnr_periods 9\nnr_throttled 4\nthrottled_usec 5\n"),
             ("a/pod/cgroup.threads", "9\n8\n"),
             ("max/cpu.max", "max 100000\n"),
@@ -377,12 +389,13 @@ mod tests {
             let limit = Some(Limit { quota_us, period_us, burst_us });
             let used_ns = (path == "/a/pod").then_some(1_000);
             let counters = Some(Counters { periods: 9, throttled: 4, stood_ns: 5_000, used_ns });
-            let found = (group.limit(), group.counters(), group.threads());
-            assert_eq!(found, (limit, counters, BTreeSet::from([8, 9])), "{path}");
+            let found = (group.limit(), group.counters(), group.threads(), group.weight());
+            assert_eq!(found, (limit, counters, BTreeSet::from([8, 9]), Some(200)), "{path}");
             let (path, threads) = (group.path.clone(), group.threads());
             for (limit, counters) in [(limit, counters), (None, None)] {
                 let (path, threads) = (path.clone(), threads.clone());
-                let recorded = Recorded { path, limit, limit_of: None, counters, threads };
+                let recorded =
+                    Recorded { path, limit, limit_of: None, weight: None, counters, threads };
                 assert_eq!(Recorded::parse(&recorded.to_string()), Some(recorded));
             }
         }

@@ -173,6 +173,17 @@ impl Setting {
         self.stood_ns.sum.add(outcome.stood as u64);
     }
 
+    /// Widens the bands to all that can be, if none is known for a group with this weight.
+    fn of(mut self, group: Option<&Recorded>, cpu_share: f64, span: Ns) -> Setting {
+        let weight = group.and_then(|group| group.weight);
+        if cpu_share < SHARE_MIN && weight.is_some_and(|weight| weight > WEIGHT_MAX) {
+            self.throttled = Band { least: 0.0, most: self.periods };
+            self.throttled_percent = Band { least: 0.0, most: 100.0 };
+            self.stood_ns.sum = Band { least: 0, most: span.0.saturating_mul(self.cpus as u64) };
+        }
+        self
+    }
+
     /// Returns whether the bands are so wide that they say nothing.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -222,6 +233,8 @@ pub struct Least {
 
 /// If threads get less of a CPU that has work of theirs, predictions are bands.
 const SHARE_MIN: f64 = 0.9;
+/// The bands are right for groups with the default weight; with more percent of it, none is known.
+const WEIGHT_MAX: u64 = 200;
 
 /// Predicts how each limit of a request would delay the threads of a trace.
 pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaError> {
@@ -278,7 +291,7 @@ pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaErro
                         let (_, outcomes) = world.simulate(limit, period_us, burst, u64::MAX)?;
                         outcomes.iter().for_each(|outcome| setting.add(outcome));
                     }
-                    settings.push(setting);
+                    settings.push(setting.of(limited, leave.share, trace.span()));
                 }
                 let asked = (mean_cpus, period_us, burst, request.delayed_percent_max);
                 let limit = world.least(asked, &settings[first..])?;
@@ -439,8 +452,8 @@ fn notes(
     }
     if settings.iter().any(Setting::is_open) {
         notes.push(
-            "what is \"unknown\" depends on when other programs run. Record while they do little; \
-             or set the limit, and see how nr_throttled in the group's cpu.stat grows"
+            "what is \"unknown\" depends on when others run, or on the large weight. Record \
+             while they do little; or set the limit, and see how nr_throttled in cpu.stat grows"
                 .to_string(),
         );
     }

@@ -217,8 +217,7 @@ impl<'a> Perf<'a> {
         /// The samples were left out by a filter of perf's, and not lost.
         const FILTERED: u16 = 1 << 15;
         const LAST_KERNEL_TYPE: u32 = 22;
-        /// The build id of a file, which `perf inject -b` adds, with the mode of the CPU and the
-        /// highest bit perhaps.
+        /// The build id of a file, from `perf inject -b`. It has a mode of the CPU.
         const INJECTED: u32 = 67;
         const LAST_TYPE: u32 = 84;
         let mut head = Bytes(bytes);

@@ -195,7 +195,6 @@ mod tests {
     fn what_runs_is_read_again() {
         let mine = std::process::id();
         let mut processes = Processes::default();
-        assert!(!processes.knows_limits);
         let lines = "# process 70 71 72: a: b\n# kernel threads: 2 3\n";
         assert!(lines.lines().all(|line| processes.read(line.as_bytes())));
         assert_eq!([70, 71, 72, 2, 9].map(|thread| processes.of(thread)), [70, 70, 70, 2, 9]);

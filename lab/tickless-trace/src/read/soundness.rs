@@ -149,7 +149,6 @@ pub(super) fn unrecorded_cpus(
 /// Counts the cancels of wheel timers, and those of timers that were not armed since their last
 /// cancel. A timer that was pending when the recording began counts as armed once. Kernels that
 /// record nothing of an idle thread hide armings of high-resolution timers, so these do not count.
-///
 /// Of those it counts the armings, and how many are said not to be pending though they were armed
 /// and neither expired nor were cancelled since then.
 #[derive(Default)]
