@@ -9,10 +9,8 @@ export CARGO_TARGET_DIR=$PWD/target
 
 cargo fmt --all --check -- --config-path ../../rustfmt.toml
 # Clippy in place of the compiler: the frameworks are compiled once, for lints and tests.
-export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
-RUSTC_WORKSPACE_WRAPPER=$(rustup which clippy-driver)
-timeout 900 cargo test --locked -q --workspace
-unset RUSTC_WORKSPACE_WRAPPER
+RUSTC_WORKSPACE_WRAPPER=$(rustup which clippy-driver) RUSTFLAGS='-D warnings' \
+  timeout 900 cargo test --locked -q --workspace
 
 # The examples, which the tests have built.
 built=${CARGO_TARGET_DIR:-target}/debug/examples
