@@ -273,7 +273,8 @@ fn awaited_refill(trace: &Trace, spans: &Spans, wait: &Waiting) -> Option<Ns> {
         (None, true) => Ns(2 * trace.tick_or_default().0),
         (None, false) => IDLE_EXIT_MAX,
     };
-    let mut refills = spans.refills_before(to).take_while(|at| to.since(*at) <= within);
+    let before = &spans.refills[..spans.refills.partition_point(|at| *at <= to)];
+    let mut refills = before.iter().rev().copied().take_while(|at| to.since(*at) <= within);
     if let Some(group) = group {
         let is_its = |pid| trace.processes.limited_group(pid).is_some_and(|it| ptr::eq(it, group));
         return refills.find(|refill| !spans.running_at(*refill).any(is_its));

@@ -23,7 +23,7 @@ const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_t
 pub(super) struct Spans {
     cpus: Vec<Changes>,
     /// When the quotas of groups were refilled.
-    refills: Vec<Ns>,
+    pub(super) refills: Vec<Ns>,
     /// The CPUs whose idle thread the kernel has not recorded.
     unseen: Vec<CpuId>,
     /// Whether the trace has writes to timer devices.
@@ -220,12 +220,6 @@ impl Spans {
         }
         times.retain(|(_, ns)| *ns > 0);
         times.into_iter().max_by_key(|&(activity, ns)| (ns, activity)).map(|(activity, _)| activity)
-    }
-
-    /// Returns when the quotas of groups were refilled, until a time and from then back.
-    pub(super) fn refills_before(&self, until: Ns) -> impl Iterator<Item = Ns> {
-        let count = self.refills.partition_point(|at| *at <= until);
-        self.refills[..count].iter().rev().copied()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::read::event::{Event, EventKind};
 use crate::read::fields::printable;
 use crate::read::gap::{self, Loss};
 use crate::read::header::Tool;
-use crate::read::problem::{Cause, Unusable};
+use crate::read::problem::{Cause, Problems, Unusable};
 use crate::read::soundness::{self, Cancels, Counts, Soundness};
 use crate::read::{Record, Trace, jiffies, monotonic};
 use tickless_core::time::Ns;
@@ -61,7 +61,7 @@ impl Reader {
             return Err(Unusable::WrongUnit { trace, timer });
         }
         if gaps.is_empty() {
-            check_possible(&sound.cancels)?;
+            check_possible(&sound.cancels, &self.problems)?;
         }
         let (hz, jiffies) = readings.measure(self.header.hz, ahead_ns);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
@@ -255,13 +255,14 @@ impl Reader {
 
 /// Returns an error if the trace, which must have no gap, cannot be true: if more timers were
 /// cancelled than were ever pending, or too few that were pending expired.
-fn check_possible(cancels: &Cancels) -> Result<(), Unusable> {
+fn check_possible(cancels: &Cancels, problems: &Problems) -> Result<(), Unusable> {
     let &Cancels { all: cancels, impossible, starts, unexpired, .. } = cancels;
     if soundness::is_many(impossible, cancels) && impossible * 2 > cancels {
         return Err(Unusable::Impossible { cancels, impossible });
     }
-    // Kernels that record nothing of an idle thread hide some cancels, of fewer timers.
-    if soundness::is_many(unexpired, starts) && unexpired * 2 > starts {
+    // Sound traces lack expiries where an idle thread is not recorded: few, unless they say so.
+    let says_so = problems.iter().any(|it| matches!(it.cause, Cause::IdleNotRecorded { .. }));
+    if !says_so && soundness::is_many(unexpired, starts) && unexpired * 2 > starts {
         return Err(Unusable::Unexpired { starts, unexpired });
     }
     Ok(())
