@@ -116,10 +116,7 @@ class Main {
 JAVA
 cat "$work/seen" >>"$work/all"
 # The times of each case, and who reads it so.
-awk -F'|' '{ key = $1 ": " $2 } !(key in who) { keys[++n] = key }
-  { who[key] = who[key] ", " $3 }
-  END { for (i = 1; i <= n; i++) print keys[i] ":" substr(who[keys[i]], 2) }' "$work/all" |
-  LC_ALL=C sort | fold -sw 96 | sed 's/ $//' >"$work/seen"
+who
 seen <<'SEEN'
 1950: 1950-01-01T00:00:00.000: asn1crypto, asn1js, node-forge, @fidm/asn1, jsrsasign, Bouncy
 Castle

@@ -86,10 +86,7 @@ for path in sorted(pathlib.Path(os.environ["FILES"]).iterdir()):
         print(f"{path.stem}|{text}|{read.__name__[5:]}")
 PYTHON
 mv "$work/seen" "$work/all"
-awk -F'|' '{ key = $1 ": " $2 } !(key in who) { keys[++n] = key }
-  { who[key] = who[key] ", " $3 }
-  END { for (i = 1; i <= n; i++) print keys[i] ":" substr(who[keys[i]], 2) }' "$work/all" |
-  LC_ALL=C sort >"$work/seen"
+who
 seen <<'SEEN'
 1 whole: 08:00:02.250: pyedflib, mne, edfio, edflib
 2 half a second: 08:00:02.250: mne

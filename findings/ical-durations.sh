@@ -171,10 +171,7 @@ func main() {
 GO
 cat "$work/seen" >>"$work/all"
 # The ends of each event (UTC), and who says so.
-awk -F'|' '{ key = $1 ": " $2 } !(key in who) { keys[++n] = key }
-  { who[key] = who[key] ", " $3 }
-  END { for (i = 1; i <= n; i++) print keys[i] ":" substr(who[keys[i]], 2) }' "$work/all" |
-  LC_ALL=C sort | fold -sw 96 | sed 's/ $//' >"$work/seen"
+who
 seen <<'SEEN'
 1 a day: 28 10:00: icalendar, recurring-ical-events, ical, vobject, ical.js, ical4j
 1 a day: 28 11:00: icalevents, icalendar beside it, node-ical, ts-ics, biweekly, go-ical, gocal

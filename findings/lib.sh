@@ -59,6 +59,14 @@ java() {
   command java -cp "$work/jars/*" "$work/src/Main.java" >"$work/seen"
 }
 
+# who: groups the lines `case|answer|program` of $work/all by the answers, with who gives each.
+who() {
+  awk -F'|' '{ key = $1 ": " $2 } !(key in who) { keys[++n] = key }
+    { who[key] = who[key] ", " $3 }
+    END { for (i = 1; i <= n; i++) print keys[i] ":" substr(who[keys[i]], 2) }' "$work/all" |
+    LC_ALL=C sort | fold -sw 96 | sed 's/ $//' >"$work/seen"
+}
+
 # debian PACKAGE=VERSION...: unpacks packages, and lets programs find their libraries.
 debian() {
   local root=$work/root package

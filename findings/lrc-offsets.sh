@@ -100,10 +100,7 @@ fn main() {
 RUST
 cat "$work/seen" >>"$work/all"
 # The times of each file, and who reads them so.
-awk -F'|' '{ key = $1 ": " $2 } !(key in who) { keys[++n] = key }
-  { who[key] = who[key] ", " $3 }
-  END { for (i = 1; i <= n; i++) print keys[i] ":" substr(who[keys[i]], 2) }' "$work/all" |
-  LC_ALL=C sort | fold -sw 96 | sed 's/ $//' >"$work/seen"
+who
 seen <<'SEEN'
 1 two digits: 10.5 20: FFmpeg, pylrc, lemony-lrc-parser, lrctoolbox, clrc, lrc-kit, paroles,
 lyric-parser, lrclib-api, lrc-file-parser, lrc, subtitler

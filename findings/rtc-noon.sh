@@ -174,10 +174,7 @@ fn main() {
 RUST
 cat "$work/seen" >>"$work/all"
 # The times that should be 15 23:59, 00:59 and 12:59, and who reads them so.
-awk -F'|' '{ key = $1 ": " $2 } !(key in who) { keys[++n] = key }
-  { who[key] = who[key] ", " $3 }
-  END { for (i = 1; i <= n; i++) print keys[i] ":" substr(who[keys[i]], 2) }' "$work/all" |
-  LC_ALL=C sort | fold -sw 96 | sed 's/ $//' >"$work/seen"
+who
 seen <<'SEEN'
 11 PM: 15 23:59: TinyGo ds3231, TinyGo ds1307, crate ds323x, crate ds1307, crate ds3231, crate
 ds3231-rtc, crate ds1307-rtc
