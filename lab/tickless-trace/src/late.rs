@@ -181,8 +181,8 @@ pub struct Hop {
 }
 
 /// Explains the selected sleeps that ended more than `threshold` after their deadlines. O(n log n)
-/// in the number of events; takes 16 bytes, in memory or in a temporary file, for every change of
-/// what a CPU does.
+/// in the number of events, on two threads; takes 16 bytes, in memory or in a temporary file, for
+/// every change of what a CPU does.
 pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let folds_kernel = selection.folds && selection.is_any();
     let is_selected = |pid: u32| selection.has(trace, pid);

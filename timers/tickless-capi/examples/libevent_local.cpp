@@ -99,13 +99,13 @@ class connection {
 int main() {
   loop events;
   std::vector<std::unique_ptr<connection>> all;
-  for (int i = 0; i < 3; i++) all.push_back(std::make_unique<connection>(events));
   unsigned beats = 0;
   tickless::local_periodic beat(events.timers, [&](std::uint64_t missed) {
     beats += 1 + static_cast<unsigned>(missed);
     if (beats < 20 && all[0]->is_open()) all[0]->send();
   });
   beat.start(5ms);
+  for (int i = 0; i < 3; i++) all.push_back(std::make_unique<connection>(events));
   while (all[1]->is_open() || all[2]->is_open()) events.turn();
   bool is_right = beats >= 4;
   while (all[0]->is_open()) events.turn();
